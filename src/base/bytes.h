@@ -55,7 +55,8 @@ static inline uint16_t load_u16(const void *bytes, enum byte_order order)
 }
 
 // The bytes of a word as they lie in memory of the given byte order.
-static inline void word_store(void *bytes, uint64_t value, unsigned word_size, enum byte_order order)
+static inline void word_store(
+	void *bytes, uint64_t value, unsigned word_size, enum byte_order order)
 {
 	const uint64_t stored = word_swap(value, word_size, order);
 	const uint32_t half = (uint32_t)stored;

@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 struct error {
-	// One line without a newline, empty as long as nothing failed: "FILE: what, and what to do".
+	// One line without a newline, empty as long as nothing failed: "FILE: what, and what to
+	// do".
 	char text[1024];
 	// The command line asks for what cannot be: exit status 2, not 1.
 	bool usage;

@@ -51,8 +51,7 @@ static size_t escape_byte(char sequence[static 5], unsigned char byte)
 	return 2;
 }
 
-size_t escape(
-	char *target, size_t size, const char *source, size_t length, enum escape_style style)
+size_t escape(char *target, size_t size, const char *source, size_t length, enum escape_style style)
 {
 	const unsigned char *bytes = (const unsigned char *)source;
 	size_t written = 0;

@@ -20,7 +20,7 @@ enum escape_style {
 size_t escape(
 	char *target, size_t size, const char *source, size_t length, enum escape_style style);
 
-// The number of bytes (1 to 4) of the well-formed UTF-8 sequence (Unicode 15, table 3-7) that source
-// begins with, or 0; also 0 for C0 and C1 control characters, DEL, and the characters that change
-// the direction or the lines of a text (U+2028 to U+202E, U+2066 to U+2069).
+// The number of bytes (1 to 4) of the well-formed UTF-8 sequence (Unicode 15, table 3-7) that
+// source begins with, or 0; also 0 for C0 and C1 control characters, DEL, and the characters that
+// change the direction or the lines of a text (U+2028 to U+202E, U+2066 to U+2069).
 size_t escape_printable(const unsigned char *source, size_t length);

@@ -24,8 +24,8 @@ static bool file_measure(struct file *file, struct error *err)
 	if (S_ISBLK(status.st_mode)) {
 		const off_t end = lseek(file->fd, 0, SEEK_END);
 		if (end < 0)
-			return error_set(err, "%s: cannot find its size: %s", file->path,
-				strerror(errno));
+			return error_set(
+				err, "%s: cannot find its size: %s", file->path, strerror(errno));
 		file->size = (uint64_t)end;
 		return true;
 	}
@@ -54,12 +54,12 @@ void file_close(struct file *file)
 	file->fd = -1;
 }
 
-bool file_read(const struct file *file, uint64_t offset, void *buffer, size_t size,
-	struct error *err)
+bool file_read(
+	const struct file *file, uint64_t offset, void *buffer, size_t size, struct error *err)
 {
 	for (size_t done = 0; done < size;) {
-		const ssize_t got = pread(file->fd, (char *)buffer + done, size - done,
-			(off_t)(offset + done));
+		const ssize_t got =
+			pread(file->fd, (char *)buffer + done, size - done, (off_t)(offset + done));
 		if (got > 0) {
 			done += (size_t)got;
 			continue;

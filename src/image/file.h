@@ -22,8 +22,8 @@ void file_close(struct file *file);
 
 // Read exactly size bytes at offset. What lies past the end of the file is an error: callers check
 // against file->size before, so that only a file that shrinks gets there.
-bool file_read(const struct file *file, uint64_t offset, void *buffer, size_t size,
-	struct error *err);
+bool file_read(
+	const struct file *file, uint64_t offset, void *buffer, size_t size, struct error *err);
 
 // Find out whether there is data at offset. *ret becomes the end of the run of data or of the hole,
 // at most limit. True: data, and always where the file system cannot tell.

@@ -18,12 +18,12 @@ enum image_format { IMAGE_ELF_CORE, IMAGE_RAW };
 
 // A PT_LOAD segment.
 struct image_segment {
-	uint64_t address;   // p_vaddr
-	uint64_t size;      // p_memsz, at least saved; address + size does not wrap
-	uint64_t saved;     // p_filesz: the bytes that the dump is meant to hold
-	uint64_t present;   // of these, the bytes that the file has: less than saved if it is cut
-	uint64_t offset;    // p_offset; offset + present is within the file
-	uint32_t flags;     // PF_R, PF_W, PF_X
+	uint64_t address; // p_vaddr
+	uint64_t size;	  // p_memsz, at least saved; address + size is at most 2^64
+	uint64_t saved;	  // p_filesz: the bytes that the dump is meant to hold
+	uint64_t present; // of these, the bytes that the file has: less than saved if it is cut
+	uint64_t offset;  // p_offset; offset + present is within the file
+	uint32_t flags;	  // PF_R, PF_W, PF_X
 };
 
 // An entry of the NT_FILE note: a part of a file that was mapped.
@@ -40,36 +40,39 @@ struct image_thread {
 };
 
 struct image_process {
-	int64_t pid;        // -1: unknown
-	int signal;         // that ended the process; 0: none or unknown
-	char command[24];   // the name the kernel had for it, not more than 16 bytes on Linux; "" if unknown
+	int64_t pid;	  // -1: unknown
+	int signal;	  // that ended the process; 0: none or unknown
+	char command[24]; // the name the kernel had for it, not more than 16 bytes on Linux; "" if
+			  // unknown
 	char arguments[96]; // the beginning of its command line; "" if unknown
 	struct image_thread *threads;
 	size_t thread_count;
 	struct image_mapping *mappings; // sorted by start
 	size_t mapping_count;
-	const unsigned char *auxv; // AT_* pairs of two words each, in the dump's order; NULL if absent
-	size_t auxv_size;          // in bytes
+	const unsigned char
+		*auxv;	  // AT_* pairs of two words each, in the dump's order; NULL if absent
+	size_t auxv_size; // in bytes
 };
 
 struct image_info {
 	const char *path;
 	enum image_format format;
-	unsigned elf_class;         // 32 or 64; 0 for raw bytes
-	uint16_t machine;           // e_machine
-	uint8_t os_abi;             // e_ident[EI_OSABI]
-	enum byte_order elf_order;  // of the ELF file; meaningless for raw bytes
-	unsigned word_size;         // of the words to count: 4 or 8
-	enum byte_order order;      // of the words to count
-	bool overridden;            // word size or byte order disagree with the ELF header
-	bool raw_elf;               // an ELF core that is read as plain bytes by the user's wish
-	uint64_t file_size;         // bytes
+	unsigned elf_class;	   // 32 or 64; 0 for raw bytes
+	uint16_t machine;	   // e_machine
+	uint8_t os_abi;		   // e_ident[EI_OSABI]
+	enum byte_order elf_order; // of the ELF file; meaningless for raw bytes
+	unsigned word_size;	   // of the words to count: 4 or 8
+	enum byte_order order;	   // of the words to count
+	bool overridden;	   // word size or byte order disagree with the ELF header
+	bool raw_elf;		   // an ELF core that is read as plain bytes by the user's wish
+	uint64_t file_size;	   // bytes
 	struct image_segment *segments; // sorted by address; those without saved bytes too
 	size_t segment_count;
-	uint64_t bytes_saved;       // to be scanned, all segments
-	uint64_t bytes_present;     // of these, in the file
-	uint64_t bytes_not_saved;   // left out when the dump was written
-	uint64_t headers_missing;   // program headers that a cut took away; UINT64_MAX: an unknown number
+	uint64_t bytes_saved;	  // to be scanned, all segments
+	uint64_t bytes_present;	  // of these, in the file
+	uint64_t bytes_not_saved; // left out when the dump was written
+	uint64_t headers_missing; // program headers that a cut took away; UINT64_MAX: an unknown
+				  // number
 	struct image_process process;
 };
 
@@ -77,9 +80,9 @@ struct image_options {
 	unsigned word_size; // 4, 8, or 0: what the file says
 	bool order_given;   // then order overrides what the file says
 	enum byte_order order;
-	bool raw;           // plain bytes, whatever the file is
-	uint64_t offset;    // raw only: the first byte to read
-	uint64_t limit;     // raw only: the number of words to read
+	bool raw;	 // plain bytes, whatever the file is
+	uint64_t offset; // raw only: the first byte to read
+	uint64_t limit;	 // raw only: the number of words to read
 };
 
 struct image;
@@ -110,8 +113,8 @@ void image_set_overlay(struct image *image, const struct overlay *overlay);
 // A piece of memory: whole aligned words of one segment.
 struct image_chunk {
 	uint64_t address; // of the first word; for raw bytes its offset in the file
-	size_t size;      // bytes now in the caller's buffer, a multiple of the word size
-	uint64_t zeros;   // or else: the bytes of a hole in the file, not read; one of the two is 0
+	size_t size;	  // bytes now in the caller's buffer, a multiple of the word size
+	uint64_t zeros;	  // or else: the bytes of a hole in the file, not read; one of the two is 0
 };
 
 struct image_scan;

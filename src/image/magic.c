@@ -9,7 +9,10 @@ static const struct magic magics[] = {
 	// Compression: RFC 1952, bzip2's and xz's format documents, RFC 8878, lz4_Frame_format.md.
 	{0, BYTES("\x1f\x8b"), "a gzip file", "unpack it with: gzip -d"},
 	{0, BYTES("BZh"), "a bzip2 file", "unpack it with: bzip2 -d"},
-	{0, BYTES("\xfd" "7zXZ\0"), "an xz file", "unpack it with: xz -d"},
+	{0,
+		BYTES("\xfd"
+		      "7zXZ\0"),
+		"an xz file", "unpack it with: xz -d"},
 	{0, BYTES("\x28\xb5\x2f\xfd"), "a zstd file", "unpack it with: zstd -d"},
 	{0, BYTES("\x04\x22\x4d\x18"), "an lz4 file", "unpack it with: lz4 -d"},
 	{0, BYTES("\x02\x21\x4c\x18"), "a legacy lz4 file", "unpack it with: lz4 -d"},
@@ -25,7 +28,8 @@ static const struct magic magics[] = {
 	{257, BYTES("ustar"), "a tar archive", "unpack it with: tar -xf"},
 	// Dumps in formats that are not read: breakpad's minidump_format.h, XNU's loader.h and
 	// fat.h, makedumpfile's diskdump_mod.h, Windows' DUMP_HEADER.
-	{0, BYTES("MDMP"), "a minidump", "it holds no full memory; convert it with: minidump-2-core"},
+	{0, BYTES("MDMP"), "a minidump",
+		"it holds no full memory; convert it with: minidump-2-core"},
 	{0, BYTES("\xcf\xfa\xed\xfe"), "a Mach-O file", "only ELF cores are understood"},
 	{0, BYTES("\xce\xfa\xed\xfe"), "a Mach-O file", "only ELF cores are understood"},
 	{0, BYTES("\xfe\xed\xfa\xcf"), "a Mach-O file", "only ELF cores are understood"},

@@ -23,8 +23,8 @@ const char *kind_name(enum kind kind)
 	return name[kind];
 }
 
-bool names_create(const struct image *image, const struct names_options *options,
-	struct diag *diag, struct error *err, struct names **ret)
+bool names_create(const struct image *image, const struct names_options *options, struct diag *diag,
+	struct error *err, struct names **ret)
 {
 	(void)options;
 	(void)diag;
@@ -65,8 +65,8 @@ static bool names_text(struct names *names, uint64_t value)
 	return true;
 }
 
-// glibc, malloc/malloc.c: the word before an object is its chunk's size, a multiple of two words and
-// at least four, with PREV_INUSE in bit 0.
+// glibc, malloc/malloc.c: the word before an object is its chunk's size, a multiple of two words
+// and at least four, with PREV_INUSE in bit 0.
 static bool is_chunk_size(uint64_t value, unsigned word_size)
 {
 	const uint64_t size = value & ~(uint64_t)7;

@@ -29,8 +29,8 @@ struct names;
 
 // Prepare to describe words of image, which must live as long. *ret is the caller's, to be released
 // with names_destroy.
-bool names_create(const struct image *image, const struct names_options *options,
-	struct diag *diag, struct error *err, struct names **ret);
+bool names_create(const struct image *image, const struct names_options *options, struct diag *diag,
+	struct error *err, struct names **ret);
 void names_destroy(struct names *names);
 
 struct name {
