@@ -149,7 +149,7 @@ static struct report_head head_of(const struct image_info *info, const struct op
 	};
 }
 
-static bool rows_report(const struct image *image, const struct count_result *result,
+static bool rows_report(struct image *image, const struct count_result *result,
 	const struct report_head *head, struct diag *diag, struct report *report, struct error *err)
 {
 	struct names *names = NULL;

@@ -533,6 +533,19 @@ void modules_destroy(struct modules *modules, struct image *image)
 	free(modules);
 }
 
+const char *module_state_name(const struct module *module)
+{
+	static const char *const names[] = {
+		[MODULE_DATA] = "data",
+		[MODULE_OK] = "ok",
+		[MODULE_UNVERIFIED] = "unverified",
+		[MODULE_MISMATCH] = "mismatch",
+		[MODULE_MISSING] = "missing",
+		[MODULE_MEMORY] = "ok",
+	};
+	return module->state == MODULE_OK && module->stripped ? "stripped" : names[module->state];
+}
+
 const struct module_range *modules_find(const struct modules *modules, uint64_t address)
 {
 	size_t low = 0, high = modules->range_count;

@@ -76,5 +76,8 @@ bool modules_create(struct image *image, const struct module_options *options, s
 	struct error *err, struct modules **ret);
 void modules_destroy(struct modules *modules, struct image *image);
 
+// "ok", "stripped", "unverified", "mismatch", "missing"; "data" for what is no program.
+const char *module_state_name(const struct module *module);
+
 // The range that holds address; NULL if none.
 const struct module_range *modules_find(const struct modules *modules, uint64_t address);

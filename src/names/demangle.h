@@ -9,6 +9,11 @@
 // The longest name given. A short mangled name can unfold to gigabytes.
 #define DEMANGLE_MAX ((size_t)64 * 1024)
 
+// The demanglers give up on longer names themselves.
+#define DEMANGLE_LONG ((size_t)1000)
+// Whether this build can demangle.
+#define DEMANGLE_AVAILABLE HAVE_LIBIBERTY
+
 // Demangle a symbol's name. NULL if it is not mangled, not well-formed, or longer than DEMANGLE_MAX.
 // The caller must free the result. Not what a type's own name needs: see demangle_type.
 char *demangle(const char *symbol);
