@@ -106,3 +106,10 @@ long_options() {
 	run -2 scripts/dump only-one-argument
 	run -2 scripts/setup nonsense
 }
+
+@test "dump sets the coredump_filter" {
+	cd "$BATS_TEST_TMPDIR"
+	dump -k -f 0x33 default.core "$(leak)" || skip "the kernel writes no core where it can be read"
+	dump -k -f 0x37 more.core "$(leak)"
+	[ "$(stat -c %s more.core)" -gt "$(stat -c %s default.core)" ]
+}
