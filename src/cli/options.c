@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+#include "cli/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum type {
+	TYPE_FLAG,   // bool
+	TYPE_NUMBER, // uint64_t: decimal, or hexadecimal with 0x
+	TYPE_SIZE,   // uint64_t: a number with K, M, G or T
+	TYPE_CHOICE, // uint64_t: one of the words
+};
+
+struct choice {
+	const char *word;
+	uint64_t value;
+};
+
+struct option_spec {
+	const char *name;
+	const char *other; // a further long name, as topleaked has it
+	char letter;	   // '\0': none
+	enum type type;
+	const char *argument; // its name in --help
+	const char *help;
+	size_t field;		      // offset in struct options
+	size_t given;		      // offset of a bool that becomes true too; 0: none
+	uint64_t least, most;	      // of numbers and sizes
+	const struct choice *choices; // up to one without a word
+};
+
+#define FIELD(name) offsetof(struct options, name)
+
+static const struct choice outputs[] = {{"text", OUTPUT_TEXT}, {"human", OUTPUT_TEXT},
+	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {NULL, 0}};
+static const struct choice word_sizes[] = {{"4", 4}, {"8", 8}, {NULL, 0}};
+static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_BIG}, {NULL, 0}};
+
+// clang-format off
+static const struct option_spec specs[] = {
+	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
+		FIELD(top), 0, 1, 1000000, NULL},
+	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only words that occur at least C times",
+		FIELD(min_count), 0, 1, UINT64_MAX, NULL},
+	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: a script for gdb",
+		FIELD(output), 0, 0, 0, outputs},
+	{"no-names", NULL, '\0', TYPE_FLAG, NULL, "print values and counts only",
+		FIELD(no_names), 0, 0, 0, NULL},
+	{"word", NULL, 'w', TYPE_CHOICE, "4|8", "bytes in a word, instead of what the core says",
+		FIELD(word_size), 0, 0, 0, word_sizes},
+	{"endian", NULL, 'e', TYPE_CHOICE, "little|big", "byte order, instead of what the core says",
+		FIELD(order), FIELD(order_given), 0, 0, orders},
+	{"raw", NULL, 'r', TYPE_FLAG, NULL, "read the file as plain bytes, whatever it is",
+		FIELD(raw), 0, 0, 0, NULL},
+	{"offset", NULL, 's', TYPE_SIZE, "BYTES", "begin at this offset; implies --raw",
+		FIELD(offset), FIELD(raw), 0, INT64_MAX, NULL},
+	{"limit", NULL, 'l', TYPE_NUMBER, "WORDS", "read this many words; implies --raw",
+		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
+	{"threads", NULL, 'j', TYPE_NUMBER, "N", "use at most N threads (one for each processor)",
+		FIELD(threads), 0, 1, 256, NULL},
+	{"memory", NULL, 'm', TYPE_SIZE, "SIZE", "use at most this much memory (128M)",
+		FIELD(memory), 0, (uint64_t)16 << 20, (uint64_t)1 << 46, NULL},
+	{"time", NULL, 't', TYPE_FLAG, NULL, "print the time it took to stderr",
+		FIELD(time), 0, 0, 0, NULL},
+	{"verbose", NULL, 'v', TYPE_FLAG, NULL, "print what the numbers rest on, to stderr",
+		FIELD(verbose), 0, 0, 0, NULL},
+	{"quiet", NULL, 'q', TYPE_FLAG, NULL, "print nothing but the rows, warnings and errors",
+		FIELD(quiet), 0, 0, 0, NULL},
+	{"help", NULL, 'h', TYPE_FLAG, NULL, "print this help",
+		FIELD(help), 0, 0, 0, NULL},
+	{"version", NULL, 'V', TYPE_FLAG, NULL, "print the version",
+		FIELD(version), 0, 0, 0, NULL},
+};
+// clang-format on
+
+#define SPEC_COUNT (sizeof specs / sizeof *specs)
+
+// Parse a whole text as a number; size: K, M, G or T may follow.
+static bool number_parse(const char *text, bool size, uint64_t *ret)
+{
+	const bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	const char *digits = hex ? text + 2 : text;
+	// strtoull would take a sign, white space, and a second 0x.
+	const size_t length = strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789");
+	if (length == 0)
+		return false;
+	errno = 0;
+	char *end;
+	uint64_t number = strtoull(digits, &end, hex ? 16 : 10);
+	if (errno != 0 || end != digits + length)
+		return false;
+	static const char units[] = "KMGT";
+	const char *unit = size && *end != '\0' ? strchr(units, *end) : NULL;
+	if (unit != NULL) {
+		end++;
+		if (__builtin_mul_overflow(
+			    number, UINT64_C(1) << (10 * (unit - units + 1)), &number))
+			return false;
+	}
+	*ret = number;
+	return *end == '\0';
+}
+
+static bool choice_parse(const struct choice *choices, const char *text, uint64_t *ret)
+{
+	for (; choices->word != NULL; choices++)
+		if (strcmp(choices->word, text) == 0) {
+			*ret = choices->value;
+			return true;
+		}
+	return false;
+}
+
+// "text, human, json, csv, gdb"
+static void choice_list(const struct choice *choices, size_t size, char *ret)
+{
+	size_t used = 0;
+	for (const struct choice *choice = choices; choice->word != NULL && used < size; choice++)
+		used += (size_t)snprintf(ret + used, size - used, "%s%s",
+			choice == choices ? "" : ", ", choice->word);
+}
+
+static bool option_set_number(
+	const struct option_spec *spec, const char *argument, struct error *err, uint64_t *ret)
+{
+	uint64_t number;
+	if (!number_parse(argument, spec->type == TYPE_SIZE, &number))
+		return error_usage(err, "--%s: '%s' is not a %s", spec->name, argument,
+			spec->type == TYPE_SIZE ? "size (a number, then K, M, G or T if you like)"
+						: "number");
+	if (number < spec->least || number > spec->most)
+		return error_usage(err, "--%s: %s is out of range, from %" PRIu64 " to %" PRIu64,
+			spec->name, argument, spec->least, spec->most);
+	*ret = number;
+	return true;
+}
+
+static bool option_set(struct options *options, const struct option_spec *spec,
+	const char *argument, struct error *err)
+{
+	void *field = (char *)options + spec->field;
+	if (spec->given != 0)
+		*(bool *)((char *)options + spec->given) = true;
+	switch (spec->type) {
+	case TYPE_FLAG:
+		*(bool *)field = true;
+		return true;
+	case TYPE_NUMBER:
+	case TYPE_SIZE:
+		return option_set_number(spec, argument, err, field);
+	case TYPE_CHOICE:
+		if (choice_parse(spec->choices, argument, field))
+			return true;
+		char list[128] = "";
+		choice_list(spec->choices, sizeof list, list);
+		return error_usage(err, "--%s: '%s' is none of: %s", spec->name, argument, list);
+	}
+	return false;
+}
+
+// What getopt_long needs, made from the table. A long option's value is 256 and its index.
+struct getopt_tables {
+	char letters[2 * SPEC_COUNT + 2];
+	struct option names[2 * SPEC_COUNT + 1];
+};
+
+static void getopt_tables_init(struct getopt_tables *tables)
+{
+	*tables = (struct getopt_tables){0};
+	char *letter = tables->letters;
+	struct option *name = tables->names;
+	// A missing argument and an unknown option are told apart.
+	*letter++ = ':';
+	for (size_t i = 0; i < SPEC_COUNT; i++) {
+		const int argument = specs[i].type == TYPE_FLAG ? no_argument : required_argument;
+		if (specs[i].letter != '\0') {
+			*letter++ = specs[i].letter;
+			if (argument == required_argument)
+				*letter++ = ':';
+		}
+		*name++ = (struct option){specs[i].name, argument, NULL, 256 + (int)i};
+		if (specs[i].other != NULL)
+			*name++ = (struct option){specs[i].other, argument, NULL, 256 + (int)i};
+	}
+}
+
+static const struct option_spec *spec_find(int option)
+{
+	if (option >= 256 && option < 256 + (int)SPEC_COUNT)
+		return &specs[option - 256];
+	for (size_t i = 0; i < SPEC_COUNT; i++)
+		if (option != '\0' && specs[i].letter == option)
+			return &specs[i];
+	return NULL;
+}
+
+// What getopt_long did not like.
+static bool option_refuse(char **argv, int option, struct error *err)
+{
+	const char *text = argv[optind - 1];
+	if (option == ':')
+		return error_usage(err, "%s: needs an argument", text);
+	if (optopt >= 256)
+		return error_usage(err, "%s: takes no argument", text);
+	if (optopt != 0)
+		return error_usage(err, "-%c: no such option", optopt);
+	return error_usage(err, "%s: no such option, or more than one that begins so", text);
+}
+
+static bool options_read(int argc, char **argv, struct error *err, struct options *options)
+{
+	struct getopt_tables tables;
+	getopt_tables_init(&tables);
+	opterr = 0;
+	for (;;) {
+		const int option = getopt_long(argc, argv, tables.letters, tables.names, NULL);
+		if (option == -1)
+			return true;
+		const struct option_spec *spec = spec_find(option);
+		if (spec == NULL)
+			return option_refuse(argv, option, err);
+		if (!option_set(options, spec, optarg, err))
+			return false;
+	}
+}
+
+// What cannot be asked together.
+static bool options_check(const struct options *options, struct error *err)
+{
+	if (options->file_count == 0)
+		return error_usage(err, "no file: give the core dump to read");
+	if (options->output == OUTPUT_GDB && options->file_count > 1)
+		return error_usage(err, "--output gdb: takes one file, not %zu; gdb reads one core",
+			options->file_count);
+	if (options->quiet && options->verbose)
+		return error_usage(err, "--quiet and --verbose: choose one");
+	return true;
+}
+
+bool options_parse(int argc, char **argv, struct error *err, struct options *ret)
+{
+	struct options options = {
+		.top = 10,
+		.min_count = 1,
+		.limit = UINT64_MAX,
+		.memory = (uint64_t)128 << 20,
+	};
+	if (!options_read(argc, argv, err, &options))
+		return false;
+	options.file_count = (size_t)(argc - optind);
+	if (!options.help && !options.version && !options_check(&options, err))
+		return false;
+	options.files = calloc(options.file_count + 1, sizeof *options.files);
+	if (options.files == NULL)
+		return error_memory(err);
+	for (size_t i = 0; i < options.file_count; i++)
+		options.files[i] = argv[optind + (int)i];
+	*ret = options;
+	return true;
+}
+
+void options_deinit(struct options *options)
+{
+	free(options->files);
+	options->files = NULL;
+}
+
+void options_help(FILE *stream)
+{
+	fputs("usage: topleak [OPTION]... CORE...\n"
+	      "Print the most frequent words of a core dump, and what they are.\n\n",
+		stream);
+	for (size_t i = 0; i < SPEC_COUNT; i++) {
+		const struct option_spec *spec = &specs[i];
+		char names[64];
+		int used = snprintf(names, sizeof names, "--%s", spec->name);
+		if (spec->other != NULL)
+			used += snprintf(
+				names + used, sizeof names - (size_t)used, ", --%s", spec->other);
+		if (spec->argument != NULL)
+			snprintf(names + used, sizeof names - (size_t)used, " %s", spec->argument);
+		if (spec->letter != '\0')
+			fprintf(stream, "  -%c, ", spec->letter);
+		else
+			fputs("      ", stream);
+		fprintf(stream, "%-22s %s\n", names, spec->help);
+	}
+	fputs("\nSizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
+	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
+	      "The manual has it all: man topleak\n",
+		stream);
+}

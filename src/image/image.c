@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "image/image.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image/internal.h"
+#include "image/magic.h"
+
+static int range_compare(const void *left, const void *right)
+{
+	const struct range *a = left, *b = right;
+	if (a->offset != b->offset)
+		return a->offset < b->offset ? -1 : 1;
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+// What is to be scanned: of a core all that the file has of its segments.
+static bool image_plan_core(struct image *image, struct error *err)
+{
+	const struct image_info *info = &image->info;
+	image->ranges = calloc(info->segment_count + 1, sizeof *image->ranges);
+	if (image->ranges == NULL)
+		return error_memory(err);
+	for (size_t i = 0; i < info->segment_count; i++) {
+		const struct image_segment *segment = &info->segments[i];
+		if (segment->present > 0)
+			image->ranges[image->range_count++] =
+				(struct range){segment->address, segment->offset, segment->present};
+	}
+	qsort(image->ranges, image->range_count, sizeof *image->ranges, range_compare);
+	return true;
+}
+
+// Of plain bytes: from the offset on, whose words begin there, up to the limit.
+static bool image_plan_raw(
+	struct image *image, const struct image_options *options, struct error *err)
+{
+	struct image_info *info = &image->info;
+	image->ranges = calloc(1, sizeof *image->ranges);
+	if (image->ranges == NULL)
+		return error_memory(err);
+	if (options->offset < info->file_size) {
+		uint64_t limit;
+		if (__builtin_mul_overflow(options->limit, info->word_size, &limit))
+			limit = UINT64_MAX;
+		image->range_count = 1;
+		image->ranges[0] = (struct range){
+			.offset = options->offset,
+			.size = min_u64(limit, info->file_size - options->offset),
+		};
+		info->bytes_saved = image->ranges[0].size;
+	} else {
+		info->bytes_saved = 0;
+	}
+	info->bytes_present = info->bytes_saved;
+	info->bytes_not_saved = 0;
+	return true;
+}
+
+static void image_choose_words(struct image *image, const struct image_options *options, bool raw)
+{
+	struct image_info *info = &image->info;
+	const bool elf = info->elf_class != 0;
+	info->word_size = elf && !raw ? info->elf_class / 8 : 8;
+	info->order = elf && !raw ? info->elf_order : ORDER_LITTLE;
+	if (options->word_size != 0)
+		info->word_size = options->word_size;
+	if (options->order_given)
+		info->order = options->order;
+	info->overridden =
+		elf && (info->word_size != info->elf_class / 8 || info->order != info->elf_order);
+}
+
+static void image_warn_core(const struct image_info *info, struct diag *diag)
+{
+	if (info->headers_missing > 0)
+		diag_warn(diag,
+			"%s: cut inside its program headers: what memory they tell of is missing; "
+			"get the whole file, it had more than %" PRIu64 " bytes",
+			info->path, info->file_size);
+	else if (info->bytes_present < info->bytes_saved)
+		diag_warn(diag,
+			"%s: truncated: %s of %s are missing, counts are lower bounds; get the "
+			"whole file (was the disk full, or ulimit -c too small?)",
+			info->path, size_format(info->bytes_saved - info->bytes_present).text,
+			size_format(info->bytes_saved).text);
+	if (info->bytes_present == 0)
+		diag_warn(diag, "%s: holds no memory: there is nothing to count", info->path);
+}
+
+// Open what the user wants read as plain bytes. If it is a sound core all the same, what it tells
+// of the process serves for names.
+static bool image_open_raw(struct image *image, const struct image_options *options,
+	const unsigned char *head, bool elf, struct diag *diag, struct error *err)
+{
+	struct error ignored = {0};
+	if (elf && core_load(image, head, diag, &ignored)) {
+		image->info.raw_elf = true;
+		diag_warn(diag,
+			"%s: an ELF core, read as plain bytes as asked; without --raw, --offset "
+			"and --limit its words are aligned by their addresses",
+			image->info.path);
+	} else {
+		image->info.format = IMAGE_RAW;
+		image->info.elf_class = 0;
+		image->info.segment_count = 0;
+	}
+	image_choose_words(image, options, true);
+	if (!image_plan_raw(image, options, err))
+		return false;
+	if (image->info.bytes_saved < image->info.word_size)
+		diag_warn(diag, "%s: has no whole word at offset %" PRIu64 " to count",
+			image->info.path, options->offset);
+	return true;
+}
+
+static bool image_open_core(struct image *image, const struct image_options *options,
+	const unsigned char *head, struct diag *diag, struct error *err)
+{
+	if (!core_load(image, head, diag, err))
+		return false;
+	image_choose_words(image, options, false);
+	image_warn_core(&image->info, diag);
+	return image_plan_core(image, err);
+}
+
+// Look at the beginning of the file and read it as what it is.
+static bool image_load(struct image *image, const struct image_options *options, struct diag *diag,
+	struct error *err)
+{
+	unsigned char head[MAGIC_SIZE] = {0};
+	const size_t size = (size_t)min_u64(sizeof head, image->file.size);
+	if (size == 0)
+		return error_set(err, "%s: is empty", image->info.path);
+	if (!file_read(&image->file, 0, head, size, err))
+		return false;
+	const bool elf = size >= EI_NIDENT && memcmp(head, ELFMAG, SELFMAG) == 0;
+	if (options->raw)
+		return image_open_raw(image, options, head, elf, diag, err);
+	if (elf)
+		return image_open_core(image, options, head, diag, err);
+	const struct magic *magic = magic_find(head, size);
+	if (magic != NULL)
+		return error_set(err,
+			"%s: is %s, not a core dump; %s, or count its own bytes with --raw",
+			image->info.path, magic->name, magic->advice);
+	diag_warn(diag,
+		"%s: no ELF core: counted as plain bytes, words of %u bytes, %s; --raw says that "
+		"this is meant",
+		image->info.path, options->word_size == 4 ? 4 : 8,
+		options->order_given && options->order == ORDER_BIG ? "big-endian"
+								    : "little-endian");
+	return image_open_raw(image, options, head, false, diag, err);
+}
+
+bool image_open(const char *path, const struct image_options *options, struct diag *diag,
+	struct error *err, struct image **ret)
+{
+	struct image *image = calloc(1, sizeof *image);
+	if (image == NULL)
+		return error_memory(err);
+	image->info.path = path;
+	image->info.process.pid = -1;
+	if (!file_open(path, err, &image->file)) {
+		free(image);
+		return false;
+	}
+	image->info.file_size = image->file.size;
+	if (!image_load(image, options, diag, err)) {
+		image_close(image);
+		return false;
+	}
+	*ret = image;
+	return true;
+}
+
+void image_close(struct image *image)
+{
+	if (image == NULL)
+		return;
+	file_close(&image->file);
+	free(image->info.segments);
+	free(image->info.process.threads);
+	free(image->info.process.mappings);
+	free(image->ranges);
+	free(image->strings);
+	free(image->auxv);
+	free(image);
+}
+
+const struct image_info *image_info(const struct image *image)
+{
+	return &image->info;
+}
+
+// The number of segments that begin at address or before.
+static size_t segments_up_to(const struct image_info *info, uint64_t address)
+{
+	size_t low = 0, high = info->segment_count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (info->segments[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+// Segments do not overlap in sound dumps; in others the one that begins last wins, and no more than
+// this many are tried.
+#define OVERLAPS_MAX 16
+
+static const struct image_segment *segment_find(
+	const struct image_info *info, uint64_t address, bool present)
+{
+	size_t index = segments_up_to(info, address);
+	for (size_t tries = 0; index-- > 0 && tries < OVERLAPS_MAX; tries++) {
+		const struct image_segment *segment = &info->segments[index];
+		if (address - segment->address < (present ? segment->present : segment->size))
+			return segment;
+	}
+	return NULL;
+}
+
+const struct image_segment *image_segment_at(const struct image *image, uint64_t address)
+{
+	return segment_find(&image->info, address, false);
+}
+
+size_t image_read(const struct image *image, uint64_t address, void *buffer, size_t size)
+{
+	size_t done = 0;
+	while (done < size) {
+		const struct image_segment *segment =
+			segment_find(&image->info, address + done, true);
+		if (segment == NULL)
+			break;
+		const uint64_t skipped = address + done - segment->address;
+		const size_t piece = (size_t)min_u64(size - done, segment->present - skipped);
+		struct error ignored = {0};
+		if (!file_read(&image->file, segment->offset + skipped, (char *)buffer + done,
+			    piece, &ignored))
+			break;
+		done += piece;
+	}
+	return done;
+}
+
+bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret)
+{
+	unsigned char bytes[8];
+	const unsigned size = image->info.elf_class / 8;
+	if (size == 0 || image_read(image, address, bytes, size) != size)
+		return false;
+	*ret = word_load(bytes, size, image->info.elf_order);
+	return true;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of this folder share of an image.
+#pragma once
+
+#include "image/file.h"
+#include "image/image.h"
+
+// Bytes of the file to scan. address tells how their words are aligned.
+struct range {
+	uint64_t address;
+	uint64_t offset; // offset + size is within the file
+	uint64_t size;
+};
+
+struct image {
+	struct image_info info;
+	struct file file;
+	struct range *ranges; // sorted by offset
+	size_t range_count;
+	char *strings; // the NT_FILE note: mappings point into it
+	unsigned char *auxv;
+};
+
+// Fill image->info from the ELF core that the file holds; segments and process included. ident is
+// the beginning of the file, of at least EI_NIDENT bytes. On failure image holds what image_close
+// must release.
+bool core_load(
+	struct image *image, const unsigned char *ident, struct diag *diag, struct error *err);
+
+// Read the notes in size bytes at offset, which are within the file, into image->info.process.
+// Notes that are cut or damaged are left out.
+bool notes_load(struct image *image, uint64_t offset, uint64_t size, struct error *err);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+//
+// Reading all memory in order. Words are whole and aligned by their addresses, so a chunk begins
+// and ends between words; where a hole of the file begins or ends inside a word, that word is read.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "image/internal.h"
+
+struct image_scan {
+	const struct image *image;
+	unsigned stride;
+	pthread_mutex_t lock; // for all that follows
+	size_t range;	      // that is being read
+	uint64_t at;	      // bytes of its words that have been handed out
+	uint64_t data_end;    // up to here, in the same measure, the file has data
+	uint64_t sequence;    // number of the next chunk
+};
+
+bool image_scan_open(
+	const struct image *image, unsigned stride, struct error *err, struct image_scan **ret)
+{
+	struct image_scan *scan = calloc(1, sizeof *scan);
+	if (scan == NULL)
+		return error_memory(err);
+	scan->image = image;
+	scan->stride = stride;
+	if (pthread_mutex_init(&scan->lock, NULL) != 0) {
+		free(scan);
+		return error_memory(err);
+	}
+	*ret = scan;
+	return true;
+}
+
+void image_scan_close(struct image_scan *scan)
+{
+	if (scan == NULL)
+		return;
+	pthread_mutex_destroy(&scan->lock);
+	free(scan);
+}
+
+// The part of a range that consists of whole aligned words.
+static struct range range_words(const struct range *range, uint64_t word_size)
+{
+	const uint64_t skipped = -range->address % word_size;
+	if (range->size < skipped)
+		return (struct range){0};
+	return (struct range){
+		.address = range->address + skipped,
+		.offset = range->offset + skipped,
+		.size = (range->size - skipped) / word_size * word_size,
+	};
+}
+
+// Choose the next chunk; if it is data, *offset is where it is in the file.
+static int scan_take(struct image_scan *scan, struct image_chunk *ret, uint64_t *offset)
+{
+	const struct image *image = scan->image;
+	const uint64_t word = image->info.word_size;
+	for (; scan->range < image->range_count; scan->range++, scan->at = scan->data_end = 0) {
+		const struct range words = range_words(&image->ranges[scan->range], word);
+		if (scan->at >= words.size)
+			continue;
+		*offset = words.offset + scan->at;
+		*ret = (struct image_chunk){.address = words.address + scan->at};
+		if (scan->at >= scan->data_end) {
+			uint64_t end;
+			const bool data = file_has_data(
+				&image->file, *offset, words.offset + words.size, &end);
+			const uint64_t run = end - *offset;
+			if (!data && run >= word) {
+				ret->zeros = run / word * word;
+				scan->at += ret->zeros;
+				return 1;
+			}
+			scan->data_end = scan->at + max_u64(run, word);
+		}
+		// A last word that reaches out of the data is read whole: the rest of it is zeros.
+		const uint64_t run = (scan->data_end - scan->at + word - 1) / word * word;
+		ret->size = (size_t)min_u64(min_u64(run, words.size - scan->at), IMAGE_CHUNK_SIZE);
+		scan->at += ret->size;
+		return 1;
+	}
+	return 0;
+}
+
+int image_scan_next(
+	struct image_scan *scan, void *buffer, struct image_chunk *ret, struct error *err)
+{
+	uint64_t offset;
+	int more;
+	pthread_mutex_lock(&scan->lock);
+	do
+		more = scan_take(scan, ret, &offset);
+	while (more > 0 && ret->size > 0 && scan->sequence++ % scan->stride != 0);
+	pthread_mutex_unlock(&scan->lock);
+	if (more > 0 && ret->size > 0 &&
+		!file_read(&scan->image->file, offset, buffer, ret->size, err))
+		return -1;
+	return more;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// RFC 4180, with the line ends of this system.
+#include <inttypes.h>
+
+#include "report/report.h"
+
+static void csv_text(FILE *stream, const char *text)
+{
+	putc('"', stream);
+	for (; *text != '\0'; text++) {
+		if (*text == '"')
+			putc('"', stream);
+		putc(*text, stream);
+	}
+	putc('"', stream);
+}
+
+static void csv_begin(struct report *report)
+{
+	if (report->answers == 0)
+		fprintf(report->stream, "%svalue,count,kind,description\n",
+			report->many ? "file," : "");
+}
+
+static void csv_word(struct report *report, const struct report_word *row)
+{
+	if (report->many) {
+		csv_text(report->stream, report->head->input.path);
+		putc(',', report->stream);
+	}
+	fprintf(report->stream, "0x%0*" PRIx64 ",%" PRIu64 ",%s,",
+		2 * (int)report->head->scanned.word_size, row->value, row->count, row->kind);
+	if (row->text[0] != '\0')
+		csv_text(report->stream, row->text);
+	putc('\n', report->stream);
+}
+
+static void csv_end(struct report *report)
+{
+	(void)report;
+}
+
+const struct report_writer report_csv = {csv_begin, csv_word, csv_end};

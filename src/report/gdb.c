@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+//
+// Commands for gdb, which read from a pipe carry on after one that fails.
+#include <inttypes.h>
+
+#include "report/report.h"
+
+static void gdb_begin(struct report *report)
+{
+	fputs("set pagination off\n", report->stream);
+}
+
+static void gdb_word(struct report *report, const struct report_word *row)
+{
+	fprintf(report->stream, "p %" PRIu64 "\nx 0x%" PRIx64 "\ninfo symbol 0x%" PRIx64 "\n",
+		row->count, row->value, row->value);
+}
+
+static void gdb_end(struct report *report)
+{
+	(void)report;
+}
+
+const struct report_writer report_gdb = {gdb_begin, gdb_word, gdb_end};

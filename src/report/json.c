@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+//
+// One object a line for each answer. Rows are made and written one by one.
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "report/report.h"
+
+// A text of any bytes. What is no UTF-8 or a control character is escaped, since JSON could not
+// carry it. NULL is null.
+static json_t *json_bytes(const char *text)
+{
+	if (text == NULL)
+		return json_null();
+	const size_t length = strlen(text), size = 4 * length + 1;
+	char *escaped = malloc(size);
+	if (escaped == NULL)
+		return NULL;
+	escape(escaped, size, text, length, ESCAPE_TERMINAL);
+	json_t *string = json_string(escaped);
+	free(escaped);
+	return string;
+}
+
+static json_t *json_number(uint64_t number)
+{
+	// jansson's integers are signed; a count beyond 2^63 bytes exists in damaged headers only.
+	return json_integer(number <= INT64_MAX ? (json_int_t)number : INT64_MAX);
+}
+
+// Write an object and forget it. NULL, which is what jansson returns when out of memory, is noted.
+static void json_write(struct report *report, json_t *object)
+{
+	if (object == NULL || json_dumpf(object, report->stream, JSON_COMPACT) != 0)
+		report->lost = report->lost || object == NULL || !ferror(report->stream);
+	json_decref(object);
+}
+
+static json_t *json_input(const struct report_input *input)
+{
+	return json_pack("{so so so so so so so so so so si}",			//
+		"path", json_bytes(input->path),				//
+		"format", json_bytes(input->format),				//
+		"class", json_bytes(input->elf_class),				//
+		"byte_order", json_bytes(input->byte_order),			//
+		"machine", json_bytes(input->machine),				//
+		"pid", input->pid < 0 ? json_null() : json_integer(input->pid), //
+		"command", json_bytes(input->command),				//
+		"arguments", json_bytes(input->arguments),			//
+		"signal", json_bytes(input->signal),				//
+		"signal_number",
+		input->signal_number == 0 ? json_null() : json_integer(input->signal_number),
+		"threads", (int)input->threads);
+}
+
+static json_t *json_scanned(const struct report_scanned *scanned)
+{
+	return json_pack("{so so so so so si sb}",			  //
+		"segments", json_number(scanned->segments),		  //
+		"bytes_saved", json_number(scanned->bytes_saved),	  //
+		"bytes_not_saved", json_number(scanned->bytes_not_saved), //
+		"bytes_missing", json_number(scanned->bytes_missing),	  //
+		"words", json_number(scanned->words),			  //
+		"word_size", (int)scanned->word_size,			  //
+		"partial", scanned->partial);
+}
+
+static void json_member(struct report *report, const char *name, json_t *value)
+{
+	fprintf(report->stream, ",\"%s\":", name);
+	json_write(report, value);
+}
+
+static void json_begin(struct report *report)
+{
+	const struct report_head *head = report->head;
+	fprintf(report->stream, "{\"schema\":1,\"mode\":\"%s\",\"version\":\"%s\"", head->mode,
+		head->version);
+	json_member(report, "input", json_input(&head->input));
+	json_member(report, "scanned", json_scanned(&head->scanned));
+	fputs(",\"top\":[", report->stream);
+}
+
+static void json_word(struct report *report, const struct report_word *row)
+{
+	char value[24];
+	snprintf(value, sizeof value, "0x%0*" PRIx64, 2 * (int)report->head->scanned.word_size,
+		row->value);
+	if (report->rows > 0)
+		putc(',', report->stream);
+	json_t *object = json_pack("{ss so}", "value", value, "count", json_number(row->count));
+	if (object != NULL && report->head->names &&
+		(json_object_set_new(object, "kind", json_string(row->kind)) != 0 ||
+			json_object_set_new(object, "description", json_bytes(row->text)) != 0)) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_write(report, object);
+}
+
+static void json_end(struct report *report)
+{
+	fputs("]}\n", report->stream);
+}
+
+const struct report_writer report_json = {json_begin, json_word, json_end};
