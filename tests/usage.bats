@@ -130,6 +130,13 @@ setup() {
 	equal "$output" "$version"
 }
 
+@test "more rows than the memory holds: status 2, and -m as the message says does" {
+	topleak -2 -n 1000000 -m 16M "$core"
+	fails "--top 1000000" "--memory"
+	[[ $stderr =~ -m\ ([0-9]+M) ]]
+	topleak -0 -n 1000000 -m "${BASH_REMATCH[1]}" "$core"
+}
+
 @test "-ogdb takes one file" {
 	topleak -2 -ogdb "$core" "$core"
 	fails "gdb"
