@@ -10,7 +10,7 @@ setup() {
 
 @test "a missing file, a directory, a device, an empty file: status 1, one line" {
 	topleak -1 "$file"
-	fails "$file: No such file or directory"
+	fails "$file: " "No such file or directory"
 	topleak -1 "$BATS_TEST_TMPDIR"
 	fails "$BATS_TEST_TMPDIR: " "irectory"
 	run --separate-stderr -1 timeout 10 "$TOPLEAK" /dev/zero
@@ -37,7 +37,7 @@ setup() {
 	chmod 0 "$file"
 	cp "$TOPLEAK" "$BATS_TEST_TMPDIR/topleak"
 	run --separate-stderr -1 as_other "$BATS_TEST_TMPDIR/topleak" "$file"
-	fails "$file: Permission denied"
+	fails "$file: " "Permission denied"
 }
 
 @test "an executable, a library and an object file are no cores: status 1, --raw reads them" {
@@ -91,7 +91,7 @@ setup() {
 @test "an offset at or beyond the end of the file: no row, one line" {
 	printf '12345678' >"$file"
 	local offset
-	for offset in 8 9 18446744073709551615; do
+	for offset in 8 9 9223372036854775807; do
 		run --separate-stderr "$TOPLEAK" --no-names -s "$offset" "$file"
 		[ "$status" -le 1 ]
 		fails "$file: "
@@ -115,7 +115,7 @@ $file.b"
 	equal "${#lines[@]}" 2
 	topleak -0 -o csv "$file.a" "$file.b"
 	equal "${#lines[@]}" 3
-	contains "${lines[2]}" "$file.b,0x0000000000000008,1,"
+	equal "${lines[2]}" "\"$file.b\",0x0000000000000008,1,number,\"8\""
 	topleak -1 --no-names "$file.missing" "$file.b"
 	contains "$output" "0x0000000000000008 : 1"
 }

@@ -11,7 +11,7 @@ setup() {
 
 @test "unknown options and no file: status 2, one line" {
 	topleak -2
-	fails "--help"
+	fails "no file"
 	topleak -2 --no-such-option "$core"
 	fails "--no-such-option"
 	topleak -2 -Z "$core"
@@ -21,41 +21,40 @@ setup() {
 }
 
 @test "values out of range or with trailing junk: status 2, one line that names option and value" {
-	local arguments
-	while read -r arguments; do
-		# shellcheck disable=SC2086
-		topleak -2 $arguments "$core"
-		# shellcheck disable=SC2086
-		fails $arguments
+	local name option value
+	while read -r name option value; do
+		topleak -2 "$option" "$value" "$core"
+		fails "--$name: " "$value"
 	done <<-EOF
-		-n 0
-		-n x
-		-n -1
-		-n 1000001
-		-n 10x
-		-n 0x
-		-n 18446744073709551617
-		--top 0
-		-w 3
-		-w 16
-		-w 8x
-		-e middle
-		-o xml
-		-s -1
-		-s 1y
-		-s 18446744073709551616
-		-l z
-		-j 0
-		-j x
-		-m 15M
-		-m 16Q
-		-m 16MM
-		-m 99999999999999T
-		--min-count x
-		--min-count -1
+		top -n 0
+		top -n x
+		top -n -1
+		top -n 1000001
+		top -n 10x
+		top -n 0x
+		top -n 18446744073709551617
+		top --top 0
+		top --size 0
+		word -w 3
+		word -w 16
+		word -w 8x
+		endian -e middle
+		output -o xml
+		offset -s -1
+		offset -s 1y
+		offset -s 18446744073709551616
+		limit -l z
+		threads -j 0
+		threads -j x
+		memory -m 15M
+		memory -m 16Q
+		memory -m 16MM
+		memory -m 99999999999999T
+		min-count --min-count x
+		min-count --min-count -1
 	EOF
 	topleak -2 -n "" "$core"
-	fails "-n"
+	fails "--top: "
 }
 
 @test "numbers are decimal or hex, sizes take K, M, G and T" {
@@ -69,7 +68,7 @@ setup() {
 	topleak -0 --no-names -s 0x400 "$core"
 	equal "$output" "0x0000000000000000 : 247"
 	local size
-	for size in 16M 16m 16384K 0x1000000 1G 1T; do
+	for size in 16M 16384K 0x1000000 1G 1T; do
 		topleak -0 --no-names -m "$size" "$core"
 	done
 }
@@ -92,7 +91,7 @@ setup() {
 	topleak -0 --no-names --size 1 --offset 4 --limit 4 --output human "$core"
 	equal "$output" "0x0000000000000007 : 2"
 	topleak -0 --size=2 --offset=4 --limit=5 --output=gdb "$core"
-	equal "$(grep '^x ' <<<"$output" | xargs)" "x 0x0000000000000008 x 0x0000000000000007"
+	equal "$(grep '^x ' <<<"$output" | xargs)" "x 0x8 x 0x7"
 	topleak -0 -n1 -s4 -l5 -ohuman --time "$core"
 	contains "$output" "0x0000000000000008 : 3"
 }
@@ -118,7 +117,7 @@ setup() {
 
 @test "-h and -V print to stdout and need no file" {
 	topleak -0 --help
-	contains "$output" "Usage: topleak"
+	contains "$output" "usage: topleak"
 	[ -z "$stderr" ]
 	local help=$output
 	topleak -0 -h
