@@ -108,44 +108,43 @@ static bool image_count(const struct image *image, const struct options *options
 
 // ---- image, count -> report
 
-static struct report_head head_of(const struct image_info *info, const struct options *options,
-	const struct count_result *result)
+// NULL for a text that is not known.
+static const char *known(const char *text)
+{
+	return text[0] != '\0' ? text : NULL;
+}
+
+static struct report_input input_of(const struct image_info *info)
 {
 	const struct image_process *process = &info->process;
 	const bool elf = info->elf_class != 0;
-	return (struct report_head){
-		.mode = "words",
-		.version = TOPLEAK_VERSION,
-		.names = !options->no_names,
-		.input =
-			{
-				.path = info->path,
-				.format = elf ? info->raw_elf ? "ELF core, as plain bytes"
-							      : "ELF core"
-					      : "plain bytes",
-				.elf_class = !elf		     ? NULL
-					     : info->elf_class == 64 ? "ELF64"
-								     : "ELF32",
-				.byte_order = info->order == ORDER_BIG ? "big" : "little",
-				.machine = elf ? machine_name(info->machine) : NULL,
-				.command = process->command[0] != '\0' ? process->command : NULL,
-				.arguments =
-					process->arguments[0] != '\0' ? process->arguments : NULL,
-				.signal = signal_name(process->signal),
-				.signal_number = process->signal,
-				.pid = process->pid,
-				.threads = (unsigned)process->thread_count,
-			},
-		.scanned =
-			{
-				.segments = info->segment_count,
-				.bytes_saved = info->bytes_saved,
-				.bytes_not_saved = info->bytes_not_saved,
-				.bytes_missing = info->bytes_saved - info->bytes_present,
-				.words = result->words,
-				.word_size = info->word_size,
-				.partial = result->partial,
-			},
+	const char *arguments = known(process->arguments);
+	return (struct report_input){
+		.path = info->path,
+		.format = elf && !info->raw_elf ? "elf-core" : "raw",
+		.elf_class = info->elf_class,
+		.byte_order = info->order == ORDER_BIG ? "big" : "little",
+		.machine = elf ? machine_name(info->machine) : NULL,
+		.program = known(process->program),
+		.command = arguments != NULL ? arguments : known(process->command),
+		.signal = signal_name(process->signal),
+		.signal_number = process->signal,
+		.pid = process->pid,
+		.threads = (unsigned)process->thread_count,
+	};
+}
+
+static struct report_scanned scanned_of(
+	const struct image_info *info, const struct count_result *result)
+{
+	return (struct report_scanned){
+		.segments = info->segment_count,
+		.bytes_saved = info->bytes_saved,
+		.bytes_not_saved = info->bytes_not_saved,
+		.bytes_missing = info->bytes_saved - info->bytes_present,
+		.words = result->words,
+		.word_size = info->word_size,
+		.partial = result->partial,
 	};
 }
 
@@ -212,7 +211,13 @@ static bool dump_report(const char *path, const struct options *options, struct 
 		return false;
 	if (!(ok = image_count(image, options, err, &result)))
 		goto out;
-	const struct report_head head = head_of(image_info(image), options, &result);
+	const struct report_head head = {
+		.mode = "words",
+		.version = TOPLEAK_VERSION,
+		.names = !options->no_names,
+		.input = input_of(image_info(image)),
+		.scanned = scanned_of(image_info(image), &result),
+	};
 	if (result.partial)
 		diag_warn(diag, "%s: interrupted: the counts are only part of the answer", path);
 	if (people)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -56,7 +57,7 @@ static const struct option_spec specs[] = {
 	{"raw", NULL, 'r', TYPE_FLAG, NULL, "read the file as plain bytes, whatever it is",
 		FIELD(raw), 0, 0, 0, NULL},
 	{"offset", NULL, 's', TYPE_SIZE, "BYTES", "begin at this offset; implies --raw",
-		FIELD(offset), FIELD(raw), 0, INT64_MAX, NULL},
+		FIELD(offset), FIELD(raw), 0, UINT64_MAX, NULL},
 	{"limit", NULL, 'l', TYPE_NUMBER, "WORDS", "read this many words; implies --raw",
 		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
 	{"threads", NULL, 'j', TYPE_NUMBER, "N", "use at most N threads (one for each processor)",
@@ -93,7 +94,8 @@ static bool number_parse(const char *text, bool size, uint64_t *ret)
 	if (errno != 0 || end != digits + length)
 		return false;
 	static const char units[] = "KMGT";
-	const char *unit = size && *end != '\0' ? strchr(units, *end) : NULL;
+	const char *unit =
+		size && *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
 	if (unit != NULL) {
 		end++;
 		if (__builtin_mul_overflow(
@@ -123,17 +125,32 @@ static void choice_list(const struct choice *choices, size_t size, char *ret)
 			choice == choices ? "" : ", ", choice->word);
 }
 
+struct label {
+	char text[32];
+};
+
+// "-n, --top"
+static struct label option_label(const struct option_spec *spec)
+{
+	struct label label;
+	if (spec->letter != '\0')
+		snprintf(label.text, sizeof label.text, "-%c, --%s", spec->letter, spec->name);
+	else
+		snprintf(label.text, sizeof label.text, "--%s", spec->name);
+	return label;
+}
+
 static bool option_set_number(
 	const struct option_spec *spec, const char *argument, struct error *err, uint64_t *ret)
 {
 	uint64_t number;
 	if (!number_parse(argument, spec->type == TYPE_SIZE, &number))
-		return error_usage(err, "--%s: '%s' is not a %s", spec->name, argument,
+		return error_usage(err, "%s: '%s' is not a %s", option_label(spec).text, argument,
 			spec->type == TYPE_SIZE ? "size (a number, then K, M, G or T if you like)"
 						: "number");
 	if (number < spec->least || number > spec->most)
-		return error_usage(err, "--%s: %s is out of range, from %" PRIu64 " to %" PRIu64,
-			spec->name, argument, spec->least, spec->most);
+		return error_usage(err, "%s: %s is out of range, from %" PRIu64 " to %" PRIu64,
+			option_label(spec).text, argument, spec->least, spec->most);
 	*ret = number;
 	return true;
 }
@@ -156,7 +173,8 @@ static bool option_set(struct options *options, const struct option_spec *spec,
 			return true;
 		char list[128] = "";
 		choice_list(spec->choices, sizeof list, list);
-		return error_usage(err, "--%s: '%s' is none of: %s", spec->name, argument, list);
+		return error_usage(
+			err, "%s: '%s' is none of: %s", option_label(spec).text, argument, list);
 	}
 	return false;
 }
@@ -206,8 +224,9 @@ static bool option_refuse(char **argv, int option, struct error *err)
 	if (optopt >= 256)
 		return error_usage(err, "%s: takes no argument", text);
 	if (optopt != 0)
-		return error_usage(err, "-%c: no such option", optopt);
-	return error_usage(err, "%s: no such option, or more than one that begins so", text);
+		return error_usage(err, "-%c: no such option; see topleak --help", optopt);
+	return error_usage(
+		err, "%s: no such option, or more than one begins so; see topleak --help", text);
 }
 
 static bool options_read(int argc, char **argv, struct error *err, struct options *options)
@@ -231,7 +250,7 @@ static bool options_read(int argc, char **argv, struct error *err, struct option
 static bool options_check(const struct options *options, struct error *err)
 {
 	if (options->file_count == 0)
-		return error_usage(err, "no file: give the core dump to read");
+		return error_usage(err, "no file: give the core dump to read; see topleak --help");
 	if (options->output == OUTPUT_GDB && options->file_count > 1)
 		return error_usage(err, "--output gdb: takes one file, not %zu; gdb reads one core",
 			options->file_count);
@@ -270,7 +289,7 @@ void options_deinit(struct options *options)
 
 void options_help(FILE *stream)
 {
-	fputs("usage: topleak [OPTION]... CORE...\n"
+	fputs("Usage: topleak [OPTION]... CORE...\n"
 	      "Print the most frequent words of a core dump, and what they are.\n\n",
 		stream);
 	for (size_t i = 0; i < SPEC_COUNT; i++) {

@@ -144,6 +144,10 @@ static bool core_count_extended(const struct core *core, struct error *err, uint
 		*ret = WIDEN(shdr, sh_info);
 		return true;
 	}
+	diag_warn(core->diag,
+		"%s: truncated: section header 0, which has the number of program headers, is "
+		"missing; those up to the first one's data are read",
+		file->path);
 	*ret = UINT64_MAX;
 	if (file->size - core->header.e_phoff < core->layout->phdr_size)
 		return true;

@@ -39,7 +39,7 @@ bool file_open(const char *path, struct error *err, struct file *ret)
 	// A FIFO without a writer would block in open.
 	*ret = (struct file){.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
 	if (ret->fd < 0)
-		return error_set(err, "%s: cannot open: %s", path, strerror(errno));
+		return error_set(err, "%s: %s", path, strerror(errno));
 	if (!file_measure(ret, err)) {
 		file_close(ret);
 		return false;

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,8 +88,6 @@ static void image_warn_core(const struct image_info *info, struct diag *diag)
 			"whole file (was the disk full, or ulimit -c too small?)",
 			info->path, size_format(info->bytes_saved - info->bytes_present).text,
 			size_format(info->bytes_saved).text);
-	if (info->bytes_present == 0)
-		diag_warn(diag, "%s: holds no memory: there is nothing to count", info->path);
 }
 
 // Open what the user wants read as plain bytes. If it is a sound core all the same, what it tells
@@ -117,14 +116,33 @@ static bool image_open_raw(struct image *image, const struct image_options *opti
 	return true;
 }
 
+// The executable's name, from the command line; the kernel's own name for it is cut short.
+static void image_name_program(struct image_process *process)
+{
+	const size_t length = strcspn(process->arguments, " ");
+	if (length > 0)
+		snprintf(process->program, sizeof process->program, "%.*s", (int)length,
+			process->arguments);
+	else
+		snprintf(process->program, sizeof process->program, "%s", process->command);
+}
+
 static bool image_open_core(struct image *image, const struct image_options *options,
 	const unsigned char *head, struct diag *diag, struct error *err)
 {
 	if (!core_load(image, head, diag, err))
 		return false;
 	image_choose_words(image, options, false);
+	image_name_program(&image->info.process);
 	image_warn_core(&image->info, diag);
-	return image_plan_core(image, err);
+	if (!image_plan_core(image, err))
+		return false;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < image->range_count; i++)
+		bytes |= range_words(&image->ranges[i], image->info.word_size).size;
+	if (bytes == 0)
+		diag_warn(diag, "%s: holds no memory: there is nothing to count", image->info.path);
+	return true;
 }
 
 // Look at the beginning of the file and read it as what it is.

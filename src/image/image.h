@@ -45,6 +45,7 @@ struct image_process {
 	char command[24]; // the name the kernel had for it, not more than 16 bytes on Linux; "" if
 			  // unknown
 	char arguments[96]; // the beginning of its command line; "" if unknown
+	char program[96];   // the executable as far as these tell; "" if unknown
 	struct image_thread *threads;
 	size_t thread_count;
 	struct image_mapping *mappings; // sorted by start

@@ -14,6 +14,19 @@ struct range {
 	uint64_t size;
 };
 
+// The part of a range that consists of whole aligned words.
+static inline struct range range_words(const struct range *range, uint64_t word_size)
+{
+	const uint64_t skipped = -range->address % word_size;
+	if (range->size < skipped)
+		return (struct range){0};
+	return (struct range){
+		.address = range->address + skipped,
+		.offset = range->offset + skipped,
+		.size = (range->size - skipped) / word_size * word_size,
+	};
+}
+
 struct image {
 	struct image_info info;
 	struct file file;

@@ -81,6 +81,9 @@ static void note_text(
 	const size_t copied = length < ret_size ? length : ret_size - 1;
 	memcpy(ret, note->data + offset, copied);
 	ret[copied] = '\0';
+	// Linux puts a space behind each argument.
+	for (size_t end = copied; end > 0 && ret[end - 1] == ' '; end--)
+		ret[end - 1] = '\0';
 }
 
 static bool notes_add_thread(

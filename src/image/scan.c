@@ -41,19 +41,6 @@ void image_scan_close(struct image_scan *scan)
 	free(scan);
 }
 
-// The part of a range that consists of whole aligned words.
-static struct range range_words(const struct range *range, uint64_t word_size)
-{
-	const uint64_t skipped = -range->address % word_size;
-	if (range->size < skipped)
-		return (struct range){0};
-	return (struct range){
-		.address = range->address + skipped,
-		.offset = range->offset + skipped,
-		.size = (range->size - skipped) / word_size * word_size,
-	};
-}
-
 // Choose the next chunk; if it is data, *offset is where it is in the file.
 static int scan_take(struct image_scan *scan, struct image_chunk *ret, uint64_t *offset)
 {

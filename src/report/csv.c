@@ -2,11 +2,18 @@
 //
 // RFC 4180, with the line ends of this system.
 #include <inttypes.h>
+#include <string.h>
 
 #include "report/report.h"
 
+// Quote a field that needs it.
 static void csv_text(FILE *stream, const char *text)
 {
+	if (text[strcspn(text, ",\"\r\n ")] == '\0') {
+		fputs(text, stream);
+		return;
+	}
+
 	putc('"', stream);
 	for (; *text != '\0'; text++) {
 		if (*text == '"')
@@ -31,8 +38,8 @@ static void csv_word(struct report *report, const struct report_word *row)
 	}
 	fprintf(report->stream, "0x%0*" PRIx64 ",%" PRIu64 ",%s,",
 		2 * (int)report->head->scanned.word_size, row->value, row->count, row->kind);
-	if (row->text[0] != '\0')
-		csv_text(report->stream, row->text);
+	csv_text(report->stream, row->text);
+
 	putc('\n', report->stream);
 }
 

@@ -12,8 +12,9 @@ static void gdb_begin(struct report *report)
 
 static void gdb_word(struct report *report, const struct report_word *row)
 {
-	fprintf(report->stream, "p %" PRIu64 "\nx 0x%" PRIx64 "\ninfo symbol 0x%" PRIx64 "\n",
-		row->count, row->value, row->value);
+	const int digits = 2 * (int)report->head->scanned.word_size;
+	fprintf(report->stream, "p %" PRIu64 "\nx 0x%0*" PRIx64 "\ninfo symbol 0x%0*" PRIx64 "\n",
+		row->count, digits, row->value, digits, row->value);
 }
 
 static void gdb_end(struct report *report)

@@ -41,16 +41,16 @@ static void json_write(struct report *report, json_t *object)
 
 static json_t *json_input(const struct report_input *input)
 {
-	return json_pack("{so so so so so so so so so so si}",			//
-		"path", json_bytes(input->path),				//
-		"format", json_bytes(input->format),				//
-		"class", json_bytes(input->elf_class),				//
-		"byte_order", json_bytes(input->byte_order),			//
-		"machine", json_bytes(input->machine),				//
-		"pid", input->pid < 0 ? json_null() : json_integer(input->pid), //
-		"command", json_bytes(input->command),				//
-		"arguments", json_bytes(input->arguments),			//
-		"signal", json_bytes(input->signal),				//
+	return json_pack("{so so so so so so so so so si}",				       //
+		"path", json_bytes(input->path),					       //
+		"format", json_bytes(input->format),					       //
+		"class", input->elf_class != 0 ? json_integer(input->elf_class) : json_null(), //
+		"byte_order", json_bytes(input->byte_order),				       //
+		"machine", json_bytes(input->machine),					       //
+		"pid", input->pid < 0 ? json_null() : json_integer(input->pid),		       //
+		"command", json_bytes(input->command),					       //
+
+		"signal", json_bytes(input->signal), //
 		"signal_number",
 		input->signal_number == 0 ? json_null() : json_integer(input->signal_number),
 		"threads", (int)input->threads);

@@ -17,15 +17,15 @@ enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_GDB };
 // What was read. Texts may hold any bytes but NUL; NULL: does not apply or is not known.
 struct report_input {
 	const char *path;
-	const char *format;	// "ELF core", "raw"
-	const char *elf_class;	// "ELF32", "ELF64"
+	const char *format;	// "elf-core", "raw"
+	unsigned elf_class;	// 32, 64; 0: no ELF file
 	const char *byte_order; // of the words: "little", "big"
 	const char *machine;	// "x86-64"
-	const char *command;
-	const char *arguments;
-	const char *signal; // "SIGABRT"
-	int64_t pid;	    // -1: not known
-	int signal_number;  // 0: none or not known
+	const char *program;	// the executable, or what is known of its name
+	const char *command;	// the beginning of the command line, or the program's name
+	const char *signal;	// "SIGABRT"
+	int64_t pid;		// -1: not known
+	int signal_number;	// 0: none or not known
 	unsigned threads;
 };
 

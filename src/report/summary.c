@@ -42,9 +42,9 @@ void summary_write(FILE *stream, const struct report_head *head)
 		fprintf(stream, "%s core", input->machine);
 	else
 		fputs("plain bytes", stream);
-	if (input->command != NULL) {
+	if (input->program != NULL) {
 		fputs(" of ", stream);
-		summary_text(stream, input->command);
+		summary_text(stream, input->program);
 	}
 	summary_process(stream, input);
 	fprintf(stream, ", %s saved", size_format(scanned->bytes_saved).text);
