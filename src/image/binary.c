@@ -134,9 +134,8 @@ static bool binary_fits(const struct binary_context *context, const struct modul
 		return false;
 	if (module->has_header)
 		return elf_equal(elf, &module->elf);
-	const bool fits = context->owners != NULL
-				  ? binary_fits_mappings(context, module, elf, ret)
-				  : binary_fits_segments(context, module, elf, ret);
+	const bool fits = context->owners != NULL ? binary_fits_mappings(context, module, elf, ret)
+						  : binary_fits_segments(context, module, elf, ret);
 	return fits && (!module->is_main || binary_fits_auxv(context, elf, *ret));
 }
 
@@ -187,13 +186,26 @@ bool binary_try(const struct binary_context *context, struct module *module, con
 	return true;
 }
 
+bool binary_is_program(const char *path)
+{
+	struct local_file *file = local_file_create(path);
+	if (file == NULL)
+		return false;
+	const struct elf_source source = local_file_source(file);
+	struct elf elf;
+	const bool is_program = elf_load(&source, &elf);
+	if (is_program)
+		elf_deinit(&elf);
+	local_file_destroy(file);
+	return is_program;
+}
+
 static bool binary_try_joined(const struct binary_context *context, struct module *module,
 	const char *directory, const char *path)
 {
 	char joined[PATH_MAX];
 	const int length = snprintf(joined, sizeof joined, "%s/%s", directory, path);
-	return length > 0 && (size_t)length < sizeof joined &&
-	       binary_try(context, module, joined);
+	return length > 0 && (size_t)length < sizeof joined && binary_try(context, module, joined);
 }
 
 static bool binary_try_build_id(

@@ -20,8 +20,8 @@ static size_t source_read(
 }
 
 // Convert one structure from the file's class and byte order; both sizes are those of class.
-static bool elf_translate(const struct elf *elf, Elf_Type type, void *target, void *source,
-	size_t size)
+static bool elf_translate(
+	const struct elf *elf, Elf_Type type, void *target, void *source, size_t size)
 {
 	Elf_Data to = {.d_buf = target, .d_type = type, .d_version = EV_CURRENT, .d_size = size};
 	Elf_Data from = {.d_buf = source, .d_type = type, .d_version = EV_CURRENT, .d_size = size};
@@ -75,8 +75,8 @@ static bool elf_load_segment(const struct elf *elf, void *raw, struct elf_segmen
 		Elf64_Phdr p64;
 	} header;
 	const bool is_32 = elf->elf_class == 32;
-	if (!elf_translate(elf, ELF_T_PHDR, &header, raw,
-		    is_32 ? sizeof header.p32 : sizeof header.p64))
+	if (!elf_translate(
+		    elf, ELF_T_PHDR, &header, raw, is_32 ? sizeof header.p32 : sizeof header.p64))
 		return false;
 #define HEADER(field) (is_32 ? header.p32.field : header.p64.field)
 	*ret = (struct elf_segment){
@@ -134,8 +134,7 @@ void elf_deinit(struct elf *elf)
 bool elf_equal(const struct elf *a, const struct elf *b)
 {
 	if (a->elf_class != b->elf_class || a->order != b->order || a->machine != b->machine ||
-		a->type != b->type || a->entry != b->entry ||
-		a->segment_count != b->segment_count)
+		a->type != b->type || a->entry != b->entry || a->segment_count != b->segment_count)
 		return false;
 	for (unsigned i = 0; i < a->segment_count; i++) {
 		const struct elf_segment *x = &a->segments[i], *y = &b->segments[i];

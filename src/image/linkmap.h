@@ -11,8 +11,8 @@
 #include "image/image.h"
 
 struct link_entry {
-	char *path;       // "" for the program itself; owned
-	uint64_t bias;    // l_addr
+	char *path;	  // "" for the program itself; owned
+	uint64_t bias;	  // l_addr
 	uint64_t dynamic; // l_ld
 };
 

@@ -18,8 +18,8 @@ struct local_file {
 	dev_t device;
 	ino_t inode;
 	struct timespec changed;
-	uint64_t size; // bytes
-	bool shared;   // others than its owner, root and this user may write to it
+	uint64_t size;	// bytes
+	bool shared;	// others than its owner, root and this user may write to it
 	_Atomic int fd; // -1: not open
 };
 

@@ -142,8 +142,8 @@ static bool mapping_assign(struct builder *builder, size_t index)
 	const struct image_mapping *mapping = &mappings[index];
 	for (size_t back = 1; back <= NEIGHBOURS && back <= index; back++) {
 		const uint32_t owner = builder->owners[index - back];
-		if (module_continues(&builder->modules->list[owner], &mappings[index - back],
-			    mapping)) {
+		if (module_continues(
+			    &builder->modules->list[owner], &mappings[index - back], mapping)) {
 			builder->owners[index] = owner;
 			return true;
 		}
@@ -212,8 +212,7 @@ static bool modules_from_linkmap(struct builder *builder)
 	if (!program->loaded)
 		return true;
 	struct link_entry *entries;
-	const size_t count =
-		linkmap_load(builder->image, &program->elf, program->bias, &entries);
+	const size_t count = linkmap_load(builder->image, &program->elf, program->bias, &entries);
 	bool done = true;
 	for (size_t i = 0; i < count && done; i++) {
 		if (entries[i].path[0] != '/')
@@ -414,7 +413,8 @@ static void modules_find_files(struct builder *builder)
 }
 
 // The parts of a verified file that no process can have changed.
-static bool module_add_overlay(struct builder *builder, const struct module *module, size_t *capacity)
+static bool module_add_overlay(
+	struct builder *builder, const struct module *module, size_t *capacity)
 {
 	struct overlay *overlay = builder->overlay;
 	for (unsigned i = 0; i < module->elf.segment_count; i++) {
@@ -474,18 +474,11 @@ static bool modules_build(struct builder *builder)
 // The file that the user names must be one; which one is a matter of its build-id.
 static bool exe_check(const char *path, struct error *err)
 {
-	struct local_file *file = local_file_create(path);
-	if (file == NULL)
-		return error_set(err, "%s: cannot be opened as a regular file; give the program "
-				      "that dumped core with --exe", path);
-	const struct elf_source source = local_file_source(file);
-	struct elf elf;
-	const bool done = elf_load(&source, &elf);
-	if (done)
-		elf_deinit(&elf);
-	local_file_destroy(file);
-	return done || error_set(err, "%s: is not an ELF executable; give the program that dumped "
-				      "core with --exe", path);
+	return binary_is_program(path) ||
+	       error_set(err,
+		       "%s: is not an ELF executable that can be read; give the program that "
+		       "dumped core with --exe",
+		       path);
 }
 
 bool modules_create(struct image *image, const struct module_options *options, struct diag *diag,

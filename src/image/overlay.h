@@ -11,7 +11,7 @@
 
 struct overlay_range {
 	uint64_t address, size; // address + size does not wrap
-	uint64_t offset;        // of the first byte in file
+	uint64_t offset;	// of the first byte in file
 	struct local_file *file;
 };
 

@@ -119,8 +119,7 @@ static bool search_link(struct search *search, const char *root, const char *dir
 	const char *below, const char *link)
 {
 	char path[PATH_MAX];
-	const int length =
-		snprintf(path, sizeof path, "%s%s%s/%s", root, directory, below, link);
+	const int length = snprintf(path, sizeof path, "%s%s%s/%s", root, directory, below, link);
 	return length > 0 && (size_t)length < sizeof path && search_try(search, path);
 }
 

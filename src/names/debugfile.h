@@ -16,8 +16,8 @@
 Elf *debugfile_open(struct local_file *file, int *fd);
 
 // The debug file of module; program is its ELF file, NULL if there is none. It has the module's
-// build-id, or the check sum that the program names. NULL if there is none; else to be released with
-// local_file_destroy.
+// build-id, or the check sum that the program names. NULL if there is none; else to be released
+// with local_file_destroy.
 struct local_file *debugfile_find(
 	const struct module *module, Elf *program, const struct symbols_options *options);
 #endif

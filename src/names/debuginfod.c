@@ -25,8 +25,8 @@ struct debuginfod {
 	client *client;
 	end_function *end;
 	find_function *find[2]; // by enum debuginfod_type
-	double left;            // seconds
-	double started;         // the present request
+	double left;		// seconds
+	double started;		// the present request
 };
 
 static double seconds_now(void)
@@ -47,8 +47,7 @@ static int progress(client *session, long a, long b)
 	get_user_data_function *get_user_data =
 		(get_user_data_function *)dlsym(library, "debuginfod_get_user_data");
 	dlclose(library);
-	const struct debuginfod *debuginfod =
-		get_user_data != NULL ? get_user_data(session) : NULL;
+	const struct debuginfod *debuginfod = get_user_data != NULL ? get_user_data(session) : NULL;
 	return debuginfod == NULL || seconds_now() - debuginfod->started > debuginfod->left;
 }
 
@@ -113,8 +112,7 @@ char *debuginfod_find(
 	if (debuginfod->left <= 0 || id->size == 0)
 		return NULL;
 	debuginfod->started = seconds_now();
-	const int fd = debuginfod->find[type](
-		debuginfod->client, id->bytes, (int)id->size, &path);
+	const int fd = debuginfod->find[type](debuginfod->client, id->bytes, (int)id->size, &path);
 	debuginfod->left -= seconds_now() - debuginfod->started;
 	if (fd < 0)
 		return NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Fetches programs and debug files by build-id from the servers in DEBUGINFOD_URLS. libdebuginfod is
-// loaded only when it is asked for, since it brings a dozen libraries along.
+// Fetches programs and debug files by build-id from the servers in DEBUGINFOD_URLS. libdebuginfod
+// is loaded only when it is asked for, since it brings a dozen libraries along.
 #pragma once
 
 #include "base/error.h"
@@ -11,8 +11,8 @@ struct debuginfod;
 
 enum debuginfod_type { DEBUGINFOD_SYMBOLS, DEBUGINFOD_PROGRAM };
 
-// NULL, with a warning, if there is no such library or no server. The caller must release the result
-// with debuginfod_destroy. All that is done with it takes no longer than ten seconds.
+// NULL, with a warning, if there is no such library or no server. The caller must release the
+// result with debuginfod_destroy. All that is done with it takes no longer than ten seconds.
 struct debuginfod *debuginfod_create(struct diag *diag);
 void debuginfod_destroy(struct debuginfod *debuginfod);
 

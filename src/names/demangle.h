@@ -14,8 +14,9 @@
 // Whether this build can demangle.
 #define DEMANGLE_AVAILABLE HAVE_LIBIBERTY
 
-// Demangle a symbol's name. NULL if it is not mangled, not well-formed, or longer than DEMANGLE_MAX.
-// The caller must free the result. Not what a type's own name needs: see demangle_type.
+// Demangle a symbol's name. NULL if it is not mangled, not well-formed, or longer than
+// DEMANGLE_MAX. The caller must free the result. Not what a type's own name needs: see
+// demangle_type.
 char *demangle(const char *symbol);
 // Demangle the name in a typeinfo object, such as "N2NS5ClassE".
 char *demangle_type(const char *type);

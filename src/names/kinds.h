@@ -51,7 +51,7 @@ struct span {
 struct kinds {
 	unsigned word_size;
 	enum byte_order order;
-	uint64_t address_mask;    // bits of a word that make the address
+	uint64_t address_mask;	  // bits of a word that make the address
 	const struct span *spans; // sorted, without overlaps
 	size_t span_count;
 };
@@ -74,6 +74,6 @@ struct kind_filter {
 
 // kinds->spans must live as long as filter.
 void kind_filter_init(struct kind_filter *filter, const struct kinds *kinds, kind_set wanted);
-// Keep the wanted ones of count words, as they lie in memory, at the beginning of words. Returns how
-// many. Exactly those stay whose kinds_of is wanted. Thread-safe.
+// Keep the wanted ones of count words, as they lie in memory, at the beginning of words. Returns
+// how many. Exactly those stay whose kinds_of is wanted. Thread-safe.
 size_t kind_filter_select(const struct kind_filter *filter, void *words, size_t count);

@@ -25,7 +25,7 @@ struct unit {
 };
 
 struct lines {
-	Dwarf *dwarf; // NULL: no debug information
+	Dwarf *dwarf;	    // NULL: no debug information
 	struct unit *units; // sorted by start; owned
 	size_t count, capacity;
 	// What several files share (dwz).
@@ -71,8 +71,7 @@ static void units_load(struct lines *lines)
 		if (dwarf_offdie(lines->dwarf, at + header, &die) == NULL)
 			continue;
 		for (ptrdiff_t i = 0; (i = dwarf_ranges(&die, i, &base, &start, &end)) > 0;)
-			if (start < end &&
-				!unit_add(lines, (struct unit){start, end, at + header}))
+			if (start < end && !unit_add(lines, (struct unit){start, end, at + header}))
 				return;
 	}
 }
@@ -153,8 +152,7 @@ bool lines_find(struct lines *lines, uint64_t address, const char **file, int *l
 		if (address >= unit->end || dwarf_offdie(lines->dwarf, unit->die, &die) == NULL)
 			continue;
 		Dwarf_Line *found = dwarf_getsrc_die(&die, address);
-		const char *path =
-			found != NULL ? dwarf_linesrc(found, NULL, NULL) : NULL;
+		const char *path = found != NULL ? dwarf_linesrc(found, NULL, NULL) : NULL;
 		if (path == NULL || dwarf_lineno(found, line) != 0 || *line <= 0)
 			continue;
 		const char *slash = strrchr(path, '/');

@@ -147,6 +147,11 @@ void names_filter(const struct names *names, kind_set wanted, struct kind_filter
 	kind_filter_init(ret, &names->kinds, wanted);
 }
 
+void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])
+{
+	places_measure(&names->places, names->image, ret);
+}
+
 static char *fetch_debug_file(void *context, const struct build_id *id)
 {
 	return debuginfod_find(context, id, DEBUGINFOD_SYMBOLS);
@@ -173,12 +178,23 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 static char *symbol_display(const struct names *names, const char *symbol)
 {
 	const char *version = strchr(symbol + 1, '@');
-	char *plain = version != NULL ? strndup(symbol, (size_t)(version - symbol)) : strdup(symbol);
+	char *plain =
+		version != NULL ? strndup(symbol, (size_t)(version - symbol)) : strdup(symbol);
 	char *readable = plain != NULL && !names->options.mangled ? demangle(plain) : NULL;
 	if (readable == NULL)
 		return plain;
 	free(plain);
 	return readable;
+}
+
+bool names_has_symbols(struct names *names)
+{
+	const struct module *program = names->modules->main;
+	if (program == NULL || !program->stripped || names->options.kinds_only)
+		return program != NULL && program->file != NULL;
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(program - names->modules->list));
+	return symbols != NULL && symbols_complete(symbols);
 }
 
 static void names_add_module(struct names *names, const struct module *module)
@@ -188,8 +204,8 @@ static void names_add_module(struct names *names, const struct module *module)
 	text_add(&names->text, ")");
 }
 
-static void names_add_symbol(struct names *names, const struct module *module,
-	const struct symbol *symbol)
+static void names_add_symbol(
+	struct names *names, const struct module *module, const struct symbol *symbol)
 {
 	char *name AUTO_FREE = symbol_display(names, symbol->name);
 	if (name != NULL)
@@ -249,8 +265,8 @@ static bool names_add_rust(struct names *names, const struct module *module, uin
 	if (name == NULL || strncmp(name, prefix, sizeof prefix - 1) != 0)
 		return false;
 	text_add(&names->text, "vtable with ");
-	text_add_plain(&names->text,
-		names->options.mangled ? symbol.name : name + strlen("core::ptr::"));
+	text_add_plain(
+		&names->text, names->options.mangled ? symbol.name : name + strlen("core::ptr::"));
 	names_add_module(names, module);
 	return true;
 }
@@ -321,8 +337,8 @@ static void names_add_place(struct names *names, uint64_t address)
 	text_add(&names->text, "+0x%" PRIx64, address - place->base);
 }
 
-// glibc, malloc/malloc.c: the word before an object is its chunk's size, a multiple of two words and
-// at least four, with PREV_INUSE in bit 0.
+// glibc, malloc/malloc.c: the word before an object is its chunk's size, a multiple of two words
+// and at least four, with PREV_INUSE in bit 0.
 static bool is_chunk_size(uint64_t value, unsigned word_size)
 {
 	const uint64_t size = value & ~(uint64_t)7;

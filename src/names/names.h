@@ -17,7 +17,7 @@ struct names_options {
 	const char *sysroot;   // where to look for files first; NULL: nowhere else
 	const char *debug_dir; // where to look for debug files first; NULL: nowhere else
 	bool debuginfod;       // ask the servers in DEBUGINFOD_URLS
-	bool mangled;          // symbols as they are in the file
+	bool mangled;	       // symbols as they are in the file
 	bool kinds_only;       // look for no file and give no descriptions
 	bool redact;
 };
@@ -43,8 +43,13 @@ struct name names_describe(struct names *names, uint64_t value);
 
 // What the process had loaded, with the state of its files.
 const struct modules *names_modules(const struct names *names);
-// Whether words can be told to be addresses: not in plain bytes, nor where the word size or the byte
-// order is not the dump's.
+// Whether the main program has a symbol table, its own or in a separate debug file.
+bool names_has_symbols(struct names *names);
+// Whether words can be told to be addresses: not in plain bytes, nor where the word size or the
+// byte order is not the dump's.
 bool names_has_addresses(const struct names *names);
-// A filter that keeps words of the wanted kinds, as names_describe has them. Lives as long as names.
+// Add up the bytes that the dump has of each kind of memory.
+void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT]);
+// A filter that keeps words of the wanted kinds, as names_describe has them. Lives as long as
+// names.
 void names_filter(const struct names *names, kind_set wanted, struct kind_filter *ret);

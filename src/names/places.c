@@ -44,8 +44,8 @@ struct piece {
 	uint32_t flags;
 };
 
-static bool place_add(struct builder *builder, uint64_t start, uint64_t end, enum kind kind,
-	struct place place)
+static bool place_add(
+	struct builder *builder, uint64_t start, uint64_t end, enum kind kind, struct place place)
 {
 	struct places *places = builder->places;
 	if (start >= end)
@@ -67,8 +67,8 @@ static bool place_add(struct builder *builder, uint64_t start, uint64_t end, enu
 	return true;
 }
 
-static bool place_add_anon(struct builder *builder, const struct piece *piece, uint64_t start,
-	uint64_t end)
+static bool place_add_anon(
+	struct builder *builder, const struct piece *piece, uint64_t start, uint64_t end)
 {
 	return place_add(builder, start, end, KIND_ANON,
 		(struct place){.type = PLACE_ANON, .base = piece->start});
@@ -91,7 +91,8 @@ static bool place_add_module(struct builder *builder, const struct module_range 
 	const bool code = (range->flags & PF_X) != 0;
 	const enum kind kind = module_is_memory(module) ? KIND_ANON : code ? KIND_CODE : KIND_DATA;
 	return place_add(builder, range->start, range->end, kind,
-		(struct place){.type = PLACE_MODULE, .base = module->bias, .module = range->module});
+		(struct place){
+			.type = PLACE_MODULE, .base = module->bias, .module = range->module});
 }
 
 // The number of stacks whose pointer is below address.
@@ -307,8 +308,11 @@ static bool stacks_init(struct builder *builder)
 bool places_init(const struct image *image, const struct modules *modules, struct error *err,
 	struct places *ret)
 {
-	struct builder builder = {.image = image, .modules = modules, .places = ret,
-		.blocks_left = BLOCKS_MAX, .arenas_left = ARENAS_MAX};
+	struct builder builder = {.image = image,
+		.modules = modules,
+		.places = ret,
+		.blocks_left = BLOCKS_MAX,
+		.arenas_left = ARENAS_MAX};
 	*ret = (struct places){0};
 	const struct image_info *info = image_info(image);
 	if (info->format != IMAGE_ELF_CORE || info->overridden)
@@ -342,4 +346,28 @@ bool places_find(const struct places *places, uint64_t address, size_t *ret)
 	}
 	*ret = low;
 	return low < places->count && address >= places->spans[low].start;
+}
+
+void places_measure(
+	const struct places *places, const struct image *image, uint64_t ret[static KIND_COUNT])
+{
+	const struct image_info *info = image_info(image);
+	memset(ret, 0, KIND_COUNT * sizeof *ret);
+	uint64_t done = 0;
+	size_t next = 0;
+	for (size_t i = 0; i < info->segment_count; i++) {
+		const struct image_segment *segment = &info->segments[i];
+		const uint64_t end = add_saturated(segment->address, segment->present);
+		for (; next < places->count && places->spans[next].start < end; next++) {
+			const struct span *span = &places->spans[next];
+			const uint64_t from = max_u64(max_u64(span->start, segment->address), done);
+			const uint64_t to = min_u64(span->end, end);
+			if (from < to) {
+				ret[span->kind] += to - from;
+				done = to;
+			}
+			if (span->end > end)
+				break;
+		}
+	}
 }

@@ -22,9 +22,9 @@ enum place_type {
 
 struct place {
 	enum place_type type;
-	uint64_t base;   // address that offsets are counted from
+	uint64_t base;	 // address that offsets are counted from
 	uint32_t module; // index, if the type is PLACE_MODULE
-	int64_t thread;  // id, if the type is PLACE_STACK
+	int64_t thread;	 // id, if the type is PLACE_STACK
 };
 
 struct places {
@@ -38,6 +38,10 @@ struct places {
 bool places_init(const struct image *image, const struct modules *modules, struct error *err,
 	struct places *ret);
 void places_deinit(struct places *places);
+
+// Add up the bytes that the dump has of each kind of place.
+void places_measure(
+	const struct places *places, const struct image *image, uint64_t ret[static KIND_COUNT]);
 
 // The index of the place that holds address; false if there is none.
 bool places_find(const struct places *places, uint64_t address, size_t *ret);

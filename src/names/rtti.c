@@ -46,8 +46,8 @@ static char *name_read(const struct walk *walk, uint64_t typeinfo)
 	return text;
 }
 
-// A type's mangled name begins with its length, or is nested, in std, local, or substituted, and has
-// no odd characters. What it is worth in full the demangler says.
+// A type's mangled name begins with its length, or is nested, in std, local, or substituted, and
+// has no odd characters. What it is worth in full the demangler says.
 static bool name_is_type(const char *name)
 {
 	if (name[0] == '\0' || strchr("0123456789NSZU", name[0]) == NULL || name[1] == '\0')
@@ -62,8 +62,7 @@ static bool name_is_type(const char *name)
 static enum class_type typeinfo_type(const struct walk *walk, uint64_t typeinfo)
 {
 	uint64_t vtable, itself;
-	if (!walk_read(walk, typeinfo, &vtable) ||
-		!walk_read(walk, vtable - walk->word, &itself))
+	if (!walk_read(walk, typeinfo, &vtable) || !walk_read(walk, vtable - walk->word, &itself))
 		return CLASS_UNKNOWN;
 	char *name AUTO_FREE = name_read(walk, itself);
 	if (name == NULL)
@@ -121,9 +120,8 @@ bool rtti_find(const struct image *image, const struct modules *modules, uint64_
 	struct walk walk = {image, modules, word, CLASSES_MAX};
 	uint64_t typeinfo, top, vtable;
 	if (word == 0 || address % word != 0 || !walk_read(&walk, address - word, &typeinfo) ||
-		!walk_read(&walk, address - 2 * (uint64_t)word, &top) ||
-		typeinfo % word != 0 || !walk_read(&walk, typeinfo, &vtable) ||
-		modules_find(modules, vtable) == NULL)
+		!walk_read(&walk, address - 2 * (uint64_t)word, &top) || typeinfo % word != 0 ||
+		!walk_read(&walk, typeinfo, &vtable) || modules_find(modules, vtable) == NULL)
 		return false;
 	const uint64_t base = word == 8 ? 0 - top : (uint32_t)(0 - top);
 	if (base >= BASE_MAX || (word == 4 && base > INT32_MAX))

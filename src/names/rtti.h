@@ -11,8 +11,9 @@
 #include "image/module.h"
 
 struct rtti {
-	char *type;    // the mangled name of the class, without a "*" before it; owned
-	uint64_t base; // minus the offset to top: where the base with this vtable lies in the object
+	char *type; // the mangled name of the class, without a "*" before it; owned
+	uint64_t
+		base; // minus the offset to top: where the base with this vtable lies in the object
 	// The address is that of the symbol "vtable for" and two words: the primary vtable of a
 	// class without virtual bases, whose vtable has nothing before the offset to top.
 	bool primary;

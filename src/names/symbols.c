@@ -37,8 +37,8 @@ struct section {
 // A file that has symbols.
 struct source {
 	struct local_file *file; // NULL: the dump's memory
-	bool owned;              // file belongs to the symbols, not to the module
-	char *memory;            // an ELF file read from the dump; owned
+	bool owned;		 // file belongs to the symbols, not to the module
+	char *memory;		 // an ELF file read from the dump; owned
 	size_t memory_size;
 	Elf *elf;
 	int fd;
@@ -139,8 +139,7 @@ static bool name_is_internal(const char *name)
 {
 	if (name[0] == '$' && name[1] != '\0' && strchr("adtxb", name[1]) != NULL)
 		return name[2] == '\0' || name[2] == '.';
-	return name[0] == '\0' || strncmp(name, ".L", 2) == 0 ||
-	       strncmp(name, ".annobin", 8) == 0;
+	return name[0] == '\0' || strncmp(name, ".L", 2) == 0 || strncmp(name, ".annobin", 8) == 0;
 }
 
 // Global before weak before local, with a type before without, few underscores at the beginning.
@@ -211,9 +210,9 @@ static void source_load_symbols(struct symbols *symbols, unsigned index)
 			continue;
 		const struct entry entry = {
 			.start = start,
-			.end = symbol.st_size > 0 ? min_u64(section.end,
-							    add_saturated(start, symbol.st_size))
-						  : section.end,
+			.end = symbol.st_size > 0
+				       ? min_u64(section.end, add_saturated(start, symbol.st_size))
+				       : section.end,
 			.index = (uint32_t)i,
 			.rank = symbol_rank(&symbol, name),
 			.source = (uint8_t)index,

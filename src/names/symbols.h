@@ -14,8 +14,8 @@
 struct symbols_options {
 	const char *debug_dir; // NULL: none
 	const char *sysroot;   // NULL: none
-	// Fetches a debug file by build-id; NULL: no server is asked. Returns a path that the caller
-	// must free, or NULL.
+	// Fetches a debug file by build-id; NULL: no server is asked. Returns a path that the
+	// caller must free, or NULL.
 	char *(*fetch)(void *context, const struct build_id *id);
 	void *context;
 };
@@ -23,7 +23,8 @@ struct symbols_options {
 struct symbols;
 
 // Load what can be found for module. Never fails: without files there are no symbols. The caller
-// must release the result with symbols_destroy; NULL if there is no memory. module must live as long.
+// must release the result with symbols_destroy; NULL if there is no memory. module must live as
+// long.
 struct symbols *symbols_create(const struct image *image, const struct module *module,
 	const struct symbols_options *options);
 void symbols_destroy(struct symbols *symbols);
@@ -31,7 +32,7 @@ void symbols_destroy(struct symbols *symbols);
 struct symbol {
 	const char *name; // as in the file: any bytes, any length; lives as long as the symbols
 	uint64_t offset;  // of the address in the symbol
-	bool sized;       // the symbol has a size, and the address is within
+	bool sized;	  // the symbol has a size, and the address is within
 };
 
 // The symbol that holds an address of the file (address minus bias): the innermost one that has a
