@@ -14,7 +14,8 @@ struct image_scan {
 	size_t range;	      // that is being read
 	uint64_t at;	      // bytes of its words that have been handed out
 	uint64_t data_end;    // up to here, in the same measure, the file has data
-	uint64_t sequence;    // number of the next chunk
+	uint64_t sequence;    // number of the next chunk of data, with those not handed out
+	uint64_t number;      // of the next chunk that is handed out
 };
 
 bool image_scan_open(
@@ -82,6 +83,7 @@ int image_scan_next(
 	do
 		more = scan_take(scan, ret, &offset);
 	while (more > 0 && ret->size > 0 && scan->sequence++ % scan->stride != 0);
+	ret->number = scan->number++;
 	pthread_mutex_unlock(&scan->lock);
 	if (more > 0 && ret->size > 0 &&
 		!file_read(&scan->image->file, offset, buffer, ret->size, err))
