@@ -103,6 +103,11 @@ bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret)
 // The segment that holds address, saved or not; NULL if none.
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
 
+struct overlay;
+// Let image_read fall back on overlay (see image/overlay.h) for what the dump left out; NULL: no
+// longer. It must live as long as it is set.
+void image_set_overlay(struct image *image, const struct overlay *overlay);
+
 // The most that one chunk holds, in bytes: a read of this size stays in the second-level cache.
 #define IMAGE_CHUNK_SIZE ((size_t)256 * 1024)
 

@@ -5,6 +5,7 @@
 
 #include "image/file.h"
 #include "image/image.h"
+#include "image/overlay.h"
 
 // Bytes of the file to scan. address tells how their words are aligned.
 struct range {
@@ -33,6 +34,7 @@ struct image {
 	size_t range_count;
 	char *strings; // the NT_FILE note: mappings point into it
 	unsigned char *auxv;
+	const struct overlay *overlay; // NULL: none
 };
 
 // Fill image->info from the ELF core that the file holds; segments and process included. ident is
