@@ -20,7 +20,7 @@ HAVE_JANSSON ?= $(call probe,jansson.h,-ljansson)
 
 DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DHAVE_JANSSON=$(HAVE_JANSSON)
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
-FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)/= $(CPPFLAGS) $(CFLAGS)
+FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) $(CFLAGS)
 LIBS := -lelf $(if $(filter 1,$(HAVE_JANSSON)),-ljansson)
 
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
