@@ -17,11 +17,13 @@ HASH := \#
 probe = $(shell printf '$(HASH)include <$(1)>\nint main(void){return 0;}\n' | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo 1 || echo 0)
 HAVE_JANSSON ?= $(call probe,jansson.h,-ljansson)
+HAVE_LIBARCHIVE ?= $(call probe,archive.h,-larchive)
 
-DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DHAVE_JANSSON=$(HAVE_JANSSON)
+DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DHAVE_JANSSON=$(HAVE_JANSSON) \
+	-DHAVE_LIBARCHIVE=$(HAVE_LIBARCHIVE)
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
 FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)/= $(CPPFLAGS) $(CFLAGS)
-LIBS := -lelf $(if $(filter 1,$(HAVE_JANSSON)),-ljansson)
+LIBS := -lelf $(if $(filter 1,$(HAVE_JANSSON)),-ljansson) $(if $(filter 1,$(HAVE_LIBARCHIVE)),-larchive)
 
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
 ifneq ($(HAVE_JANSSON),1)

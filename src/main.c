@@ -97,7 +97,7 @@ static bool image_count(const struct image *image, const struct options *options
 		.min_count = options->min_count,
 		.word_size = info->word_size,
 		.order = info->order,
-		.memory = options->memory,
+		.memory = options->memory - info->memory,
 		.threads = (unsigned)options->threads,
 		.stop = &stop_signal,
 	};
@@ -122,6 +122,7 @@ static struct report_input input_of(const struct image_info *info)
 	return (struct report_input){
 		.path = info->path,
 		.format = elf && !info->raw_elf ? "elf-core" : "raw",
+		.packing = info->packing,
 		.elf_class = info->elf_class,
 		.byte_order = info->order == ORDER_BIG ? "big" : "little",
 		.machine = elf ? machine_name(info->machine) : NULL,
@@ -203,6 +204,8 @@ static bool dump_report(const char *path, const struct options *options, struct 
 		.raw = options->raw,
 		.offset = options->offset,
 		.limit = options->limit,
+		.memory = options->memory / 4,
+		.stop = &stop_signal,
 	};
 	struct image *image = NULL;
 	struct count_result result = {0};
@@ -211,6 +214,7 @@ static bool dump_report(const char *path, const struct options *options, struct 
 		return false;
 	if (!(ok = image_count(image, options, err, &result)))
 		goto out;
+	image_finish(image, diag);
 	const struct report_head head = {
 		.mode = "words",
 		.version = TOPLEAK_VERSION,
