@@ -79,11 +79,12 @@ char *demangle(const char *symbol)
 	if (symbol[0] != '_' || strlen(symbol) > MANGLED_MAX)
 		return NULL;
 	char *text = NULL;
+	// The spelling is gdb's: std::istream is written out.
 	// Rust's older mangling looks like C++ and is told by the hash at its end.
 	if (symbol[1] == 'R' || symbol[1] == 'Z')
 		text = demangle_with(rust_demangle_callback, symbol, options);
 	if (text == NULL && symbol[1] == 'Z')
-		text = demangle_with(cplus_demangle_v3_callback, symbol, options);
+		text = demangle_with(cplus_demangle_v3_callback, symbol, options | DMGL_VERBOSE);
 	if (text == NULL && symbol[1] == 'D')
 		text = demangle_d(symbol);
 	return text;

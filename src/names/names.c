@@ -215,6 +215,8 @@ static void names_add_symbol(
 	char *name AUTO_FREE = symbol_display(names, symbol->name);
 	if (name != NULL)
 		text_add_plain(&names->text, name);
+	if (symbol->linkage)
+		text_add(&names->text, "@plt");
 	if (symbol->offset != 0)
 		text_add(&names->text, "+%" PRIu64, symbol->offset);
 	names_add_module(names, module);

@@ -28,6 +28,7 @@ struct entry {
 	uint16_t rank; // of several at one address, the highest is chosen
 	uint8_t source;
 	bool sized;
+	bool linkage; // in the procedure linkage table
 };
 
 struct section {
@@ -142,7 +143,8 @@ static bool name_is_internal(const char *name)
 	return name[0] == '\0' || strncmp(name, ".L", 2) == 0 || strncmp(name, ".annobin", 8) == 0;
 }
 
-// Global before weak before local, with a type before without, few underscores at the beginning.
+// A size before none, a type before none, others before local ones, few underscores at the
+// beginning (calloc, not __libc_calloc), global before weak.
 static uint16_t symbol_rank(const GElf_Sym *symbol, const char *name)
 {
 	const unsigned type = GELF_ST_TYPE(symbol->st_info);
@@ -150,15 +152,19 @@ static uint16_t symbol_rank(const GElf_Sym *symbol, const char *name)
 	const unsigned underscores = (unsigned)strspn(name, "_");
 	unsigned rank = symbol->st_size > 0;
 	rank = rank << 1 | (type != STT_NOTYPE);
-	rank = rank << 2 | (bind == STB_LOCAL ? 0 : bind == STB_WEAK ? 1 : 2);
+	rank = rank << 1 | (bind != STB_LOCAL);
 	rank = rank << 4 | (underscores > 15 ? 0 : 15 - underscores);
+	rank = rank << 1 | (bind == STB_GLOBAL);
 	return (uint16_t)rank;
 }
 
 static bool symbol_counts(const GElf_Sym *symbol, GElf_Word section, const char *name)
 {
 	const unsigned type = GELF_ST_TYPE(symbol->st_info);
-	if (name == NULL || section == SHN_UNDEF || section == SHN_ABS)
+	// libdwfl's -1 stands for sections that are not in memory.
+	if (name == NULL || section == SHN_ABS || section == (GElf_Word)-1)
+		return false;
+	if (section == SHN_UNDEF && (type != STT_FUNC || symbol->st_value == 0))
 		return false;
 	return (type == STT_NOTYPE || type == STT_OBJECT || type == STT_FUNC ||
 		       type == STT_COMMON || type == STT_GNU_IFUNC) &&
@@ -187,6 +193,31 @@ static uint64_t symbol_address(const struct symbols *symbols, const GElf_Sym *sy
 	return symbol->st_value;
 }
 
+// What the symbol covers. False if it lies outside its section.
+static bool entry_make(const struct symbols *symbols, struct sections *sections,
+	const GElf_Sym *symbol, GElf_Word shndx, const char *name, struct entry *ret)
+{
+	const uint64_t start = symbol_address(symbols, symbol);
+	ret->start = start;
+	// The address of a library's function, in an executable that is not position independent:
+	// that of its entry in the procedure linkage table.
+	if (shndx == SHN_UNDEF) {
+		ret->end = start + 1;
+		ret->sized = ret->linkage = true;
+		return true;
+	}
+	struct section section = {0, 0};
+	if (sections->count == 0)
+		section = section_from_segments(symbols->module, start);
+	else if (shndx < sections->count)
+		section = sections->list[shndx];
+	ret->sized = symbol->st_size > 0;
+	ret->end = ret->sized ? min_u64(section.end, add_saturated(start, symbol->st_size))
+			      : section.end;
+	ret->rank = symbol_rank(symbol, name);
+	return start >= section.start && start < section.end;
+}
+
 static void source_load_symbols(struct symbols *symbols, unsigned index)
 {
 	struct source *source = &symbols->sources[index];
@@ -202,23 +233,9 @@ static void source_load_symbols(struct symbols *symbols, unsigned index)
 		if (!symbol_counts(&symbol, shndx, name))
 			continue;
 		sections_load(&sections, elf);
-		const uint64_t start = symbol_address(symbols, &symbol);
-		const struct section section =
-			shndx < sections.count ? sections.list[shndx]
-					       : section_from_segments(symbols->module, start);
-		if (start < section.start || start >= section.end)
-			continue;
-		const struct entry entry = {
-			.start = start,
-			.end = symbol.st_size > 0
-				       ? min_u64(section.end, add_saturated(start, symbol.st_size))
-				       : section.end,
-			.index = (uint32_t)i,
-			.rank = symbol_rank(&symbol, name),
-			.source = (uint8_t)index,
-			.sized = symbol.st_size > 0,
-		};
-		if (!entry_add(symbols, entry))
+		struct entry entry = {.index = (uint32_t)i, .source = (uint8_t)index};
+		if (entry_make(symbols, &sections, &symbol, shndx, name, &entry) &&
+			!entry_add(symbols, entry))
 			break;
 	}
 	free(sections.list);
@@ -424,6 +441,7 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 		(int)entry->index, &symbol, &ignored, NULL, NULL, NULL);
 	ret->offset = address - entry->start;
 	ret->sized = entry->sized;
+	ret->linkage = entry->linkage;
 	return ret->name != NULL;
 }
 

@@ -33,6 +33,7 @@ struct symbol {
 	const char *name; // as in the file: any bytes, any length; lives as long as the symbols
 	uint64_t offset;  // of the address in the symbol
 	bool sized;	  // the symbol has a size, and the address is within
+	bool linkage;	  // it is the symbol\'s entry in the procedure linkage table
 };
 
 // The symbol that holds an address of the file (address minus bias): the innermost one that has a
