@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "answer/types.h"
 #include "cli/options.h"
 #include "count/count.h"
 #include "image/binary.h"
@@ -114,6 +115,20 @@ static bool image_count(const struct image *image, const struct kind_filter *fil
 	return ok;
 }
 
+static bool image_types(const struct image *image, struct names *names,
+	const struct options *options, struct error *err, struct types_result *ret)
+{
+	const struct types_options types_options = {
+		.memory = options->memory - image_info(image)->memory,
+		.threads = (unsigned)options->threads,
+		.stop = &stop_signal,
+	};
+	if (!names_has_addresses(names))
+		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
+			image_info(image)->path);
+	return types_find(image, names, &types_options, err, ret);
+}
+
 // ---- image, count -> report
 
 // NULL for a text that is not known.
@@ -143,17 +158,16 @@ static struct report_input input_of(const struct image_info *info)
 	};
 }
 
-static struct report_scanned scanned_of(
-	const struct image_info *info, const struct count_result *result)
+static struct report_scanned scanned_of(const struct image_info *info, uint64_t words, bool partial)
 {
 	return (struct report_scanned){
 		.segments = info->segment_count,
 		.bytes_saved = info->bytes_saved,
 		.bytes_not_saved = info->bytes_not_saved,
 		.bytes_missing = info->bytes_saved - info->bytes_present,
-		.words = result->words,
+		.words = words,
 		.word_size = info->word_size,
-		.partial = result->partial,
+		.partial = partial,
 	};
 }
 
@@ -253,11 +267,11 @@ static double seconds_now(void)
 }
 
 static void time_print(
-	const struct image_info *info, const struct count_result *result, double seconds)
+	const struct image_info *info, unsigned passes, unsigned threads, double seconds)
 {
 	fprintf(stderr, "time: %.2f s, %.2f GB/s, %u passes, %u thread%s\n", seconds,
-		seconds > 0 ? (double)info->bytes_present * 1e-9 / seconds : 0, result->passes,
-		result->threads, result->threads == 1 ? "" : "s");
+		seconds > 0 ? (double)info->bytes_present * 1e-9 / seconds : 0, passes, threads,
+		threads == 1 ? "" : "s");
 }
 
 static bool dump_open(const char *path, const struct options *options, struct diag *diag,
@@ -309,6 +323,7 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 	struct names *names = NULL;
 	struct kind_filter filter;
 	struct count_result result = {0};
+	struct types_result types = {0};
 	struct module_list modules = {0};
 	bool ok = dump_open(path, options, diag, err, &image) &&
 		  dump_names(image, exe, options, diag, err, &names);
@@ -316,34 +331,40 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 		goto out;
 	if (options->kinds != 0)
 		names_filter(names, (kind_set)options->kinds, &filter);
-	ok = image_count(image, options->kinds != 0 ? &filter : NULL, options, err, &result) &&
-	     modules_list(names, err, &modules);
-	if (!ok)
+	ok = options->types ? image_types(image, names, options, err, &types)
+			    : image_count(image, options->kinds != 0 ? &filter : NULL, options, err,
+				      &result);
+	if (!ok || !(ok = modules_list(names, err, &modules)))
 		goto out;
 	image_finish(image, diag);
-	const struct report_head head = {
+	const bool partial = options->types ? types.partial : result.partial;
+	struct report_head head = {
 		.mode = "words",
 		.version = TOPLEAK_VERSION,
 		.names = !options->no_names,
 		.input = input_of(image_info(image)),
-		.scanned = scanned_of(image_info(image), &result),
+		.scanned = scanned_of(
+			image_info(image), options->types ? types.words : result.words, partial),
 		.memory = memory_of(names),
 		.modules = modules.modules,
 		.module_count = modules.count,
 		.verbose = options->verbose,
 	};
-	if (result.partial)
+	if (partial)
 		diag_warn(diag, "%s: interrupted: the counts are only part of the answer", path);
 	if (people)
 		summary_write(stderr, &head);
-	ok = rows_report(names, &result, &head, report, err);
+	ok = options->types ? types_answer(&types, options, &head, report, err)
+			    : rows_report(names, &result, &head, report, err);
 	if (ok && people)
 		summary_next(stderr, &head);
 	if (ok && options->time)
-		time_print(image_info(image), &result, seconds_now() - begin);
+		time_print(image_info(image), options->types ? types.passes : result.passes,
+			options->types ? types.threads : result.threads, seconds_now() - begin);
 out:
 	module_list_deinit(&modules);
 	count_result_deinit(&result);
+	types_result_deinit(&types);
 	names_destroy(names);
 	image_close(image);
 	return ok;

@@ -45,9 +45,18 @@ static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_B
 static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
 	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
 	{"other", 1 << 8}, {NULL, 0}};
+// In the order of enum type_sort in types/types.h.
+static const struct choice sorts[] = {
+	{"bytes", 0}, {"count", 1}, {"size", 2}, {"name", 3}, {NULL, 0}};
 
 // clang-format off
 static const struct option_spec specs[] = {
+	{"types", NULL, '\0', TYPE_FLAG, NULL, "print which types the objects are, their number and size",
+		FIELD(types), 0, 0, 0, NULL},
+	{"sort", NULL, '\0', TYPE_CHOICE, "KEY", "sort types by bytes (the default), count, size, or name",
+		FIELD(sort), FIELD(sort_given), 0, 0, sorts},
+	{"diff", NULL, '\0', TYPE_TEXT, "OLD", "print what types grew since another dump, or its saved -ojson",
+		FIELD(diff), 0, 0, 0, NULL},
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
 		FIELD(top), 0, 1, 1000000, NULL},
 	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only words that occur at least C times",
@@ -290,6 +299,35 @@ static bool options_read(int argc, char **argv, struct error *err, struct option
 	}
 }
 
+// An option, and whether it is given.
+struct use {
+	bool given;
+	const char *name;
+};
+
+// What the table of types cannot honour, or needs it.
+static bool options_check_types(const struct options *options, struct error *err)
+{
+	const struct use excluded[] = {{options->kinds != 0, "--kind"},
+		{options->offset != 0, "--offset"}, {options->limit != UINT64_MAX, "--limit"},
+		{options->raw, "--raw"}, {options->no_names, "--no-names"},
+		{options->word_size != 0, "--word"}, {options->order_given, "--endian"},
+		{options->output == OUTPUT_GDB, "--output gdb"}};
+	const struct use needing[] = {
+		{options->sort_given, "--sort"}, {options->diff != NULL, "--diff"}};
+	if (!options->types) {
+		for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
+			if (needing[i].given)
+				return error_usage(err, "%s: needs --types", needing[i].name);
+		return true;
+	}
+	for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+		if (excluded[i].given)
+			return error_usage(
+				err, "--types and %s: do not go together", excluded[i].name);
+	return true;
+}
+
 // What cannot be asked together.
 static bool options_check(const struct options *options, struct error *err)
 {
@@ -297,7 +335,7 @@ static bool options_check(const struct options *options, struct error *err)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
 	if (options->quiet && options->verbose)
 		return error_usage(err, "--quiet and --verbose: choose one");
-	return true;
+	return options_check_types(options, err);
 }
 
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret)

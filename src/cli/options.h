@@ -27,7 +27,10 @@ struct options {
 	uint64_t output;		       // enum output
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
+	uint64_t sort;			       // enum type_sort (types/types.h)
+	const char *diff;		       // NULL: not given
 	bool order_given, raw;
+	bool types, sort_given;
 	bool no_names, no_demangle, debuginfod;
 	bool time, verbose, quiet;
 	bool help, version;

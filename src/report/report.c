@@ -37,6 +37,12 @@ void report_word(struct report *report, const struct report_word *row)
 	report->rows++;
 }
 
+void report_type(struct report *report, const struct report_type *row)
+{
+	report->writer->type(report, row);
+	report->rows++;
+}
+
 void report_end(struct report *report)
 {
 	report->writer->end(report);

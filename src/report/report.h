@@ -60,9 +60,30 @@ struct report_memory {
 	bool known;
 };
 
+// The other side of a comparison, in the place of the input. NULL: not known.
+struct report_old {
+	const char *path;
+	const char *format; // "elf-core", "json"
+	bool lower;	    // it is cut: counts are lower bounds
+	const char *doubt;  // files without which its types have no names, ", " between them
+};
+
+// What the rows of a table of types rest on.
+struct report_types {
+	uint64_t types;			   // rows that there would be without a limit
+	uint64_t named_count, named_bytes; // of those that have names
+	uint64_t heap_bytes;		   // heap and anonymous memory that the dump has
+	uint64_t zeros;			   // words that are zero
+	uint64_t left_out; // what is rarer may be missing, for lack of memory; 0: nothing is
+	bool walked;	   // free chunks of a heap were recognized, objects in them left out
+	bool lower;	   // the dump is cut: counts are lower bounds
+	unsigned name_width, module_width; // columns of the longest texts that follow
+	const struct report_old *old;	   // NULL: no comparison
+};
+
 // One answer, before its rows.
 struct report_head {
-	const char *mode;    // "words"
+	const char *mode;    // "words", "types", "types-diff"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -70,7 +91,8 @@ struct report_head {
 	struct report_memory memory;
 	const struct report_module *modules;
 	size_t module_count;
-	bool verbose; // people want to know all
+	bool verbose;			  // people want to know all
+	const struct report_types *types; // NULL: rows are words
 };
 
 // A row of the most frequent words.
@@ -79,6 +101,29 @@ struct report_word {
 	uint64_t count;
 	const char *kind;
 	const char *text; // the description; "" if there is none
+};
+
+// The places that objects are in: heap, other anonymous memory, stacks, data of modules.
+enum { REPORT_SITES = 4 };
+
+// A row of a table of types. Texts are as in struct report_word.
+struct report_type {
+	const char *name, *kind, *module;
+	const char *method; // how the size was found; NULL: not at all
+	const char *where;  // the place of most objects
+	uint64_t count;
+	uint64_t size;	  // bytes; 0: not known
+	double agreement; // 0 to 1
+	uint64_t bytes;
+	bool bytes_known;
+	double share; // of the heap and anonymous memory, 0 to 1
+	uint64_t sites[REPORT_SITES];
+	uint64_t secondary, embedded, freed;
+	const uint64_t *examples; // addresses
+	unsigned example_count;
+	// Of a comparison.
+	int64_t more_count, more_bytes;
+	bool only_old, only_new;
 };
 
 struct report {
@@ -95,6 +140,7 @@ struct report {
 struct report_writer {
 	void (*begin)(struct report *report);
 	void (*word)(struct report *report, const struct report_word *row);
+	void (*type)(struct report *report, const struct report_type *row);
 	void (*end)(struct report *report);
 };
 
@@ -109,6 +155,7 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 // One answer: begin, rows, end. head must live until the end.
 void report_begin(struct report *report, const struct report_head *head);
 void report_word(struct report *report, const struct report_word *row);
+void report_type(struct report *report, const struct report_type *row);
 void report_end(struct report *report);
 // Write out what is buffered. An error if anything could not be written.
 bool report_flush(struct report *report, struct error *err);

@@ -6,15 +6,19 @@
 
 #include "base/escape.h"
 #include "report/report.h"
+#include "report/table.h"
 
 static void text_begin(struct report *report)
 {
-	if (!report->many)
+	if (!report->many) {
+		table_begin(report);
 		return;
+	}
 	const char *path = report->head->input.path;
 	char escaped[4 * 4096];
 	escape(escaped, sizeof escaped, path, strlen(path), ESCAPE_TERMINAL);
 	fprintf(report->stream, "%s%s:\n", report->answers > 0 ? "\n" : "", escaped);
+	table_begin(report);
 }
 
 static void text_word(struct report *report, const struct report_word *row)
@@ -28,7 +32,7 @@ static void text_word(struct report *report, const struct report_word *row)
 
 static void text_end(struct report *report)
 {
-	(void)report;
+	table_end(report);
 }
 
-const struct report_writer report_text = {text_begin, text_word, text_end};
+const struct report_writer report_text = {text_begin, text_word, table_type, text_end};

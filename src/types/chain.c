@@ -30,7 +30,7 @@ static bool view_word(
 		*ret = word_load(view->bytes + inside, chain->word, chain->order);
 		return true;
 	}
-	return image_read_word(view->image, address, ret);
+	return view->image != NULL && image_read_word(view->image, address, ret);
 }
 
 // The size field of a chunk at address, if it can be one.
@@ -66,8 +66,8 @@ static bool header_follows(const struct chain *chain, const struct view *view, u
 	if (!header_read(chain, view, address, field) || (*field & IS_MMAPPED) != 0 ||
 		(*field & NON_MAIN_ARENA) != arena)
 		return false;
-	return (*field & PREV_INUSE) != 0 ||
-	       (view_word(chain, view, address, &before) && before == size);
+	return (*field & PREV_INUSE) != 0 || !view_word(chain, view, address, &before) ||
+	       before == size;
 }
 
 // Whether a chain of sound chunks begins at address.

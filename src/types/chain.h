@@ -19,7 +19,7 @@
 
 // A piece of memory that has been read.
 struct view {
-	const struct image *image; // for what lies outside
+	const struct image *image; // for what lies outside; NULL: that is not known
 	uint64_t address;
 	const unsigned char *bytes;
 	size_t size;

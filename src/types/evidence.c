@@ -61,9 +61,9 @@ static int open_compare(const void *left, const void *right)
 	const struct open *a = left, *b = right;
 	if (a->id != b->id)
 		return a->id < b->id ? -1 : 1;
-	if (a->offset != b->offset)
-		return a->offset < b->offset ? -1 : 1;
-	return a->size < b->size ? -1 : a->size > b->size;
+	if (a->size != b->size)
+		return a->size < b->size ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
 // Sort, add up what is alike, and tell the entries.

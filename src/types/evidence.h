@@ -43,7 +43,7 @@ struct entry {
 struct evidence {
 	const struct pass_result *pass;
 	struct entry *entries; // one for each candidate; owned
-	struct open *opens;    // sorted by id, offset, size; owned
+	struct open *opens;    // sorted by id, size, offset; owned
 	size_t open_count;
 };
 

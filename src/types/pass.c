@@ -93,12 +93,15 @@ struct pass {
 	unsigned threads;
 	pthread_mutex_t lock;
 	pthread_cond_t turned;
-	uint64_t turn;			     // number of the chunk whose chains are next
-	uint64_t expected;		     // address behind the last chunk
+	uint64_t turn;		     // number of the chunk whose chains are next
+	uint64_t expected;	     // address behind the last chunk
+	unsigned char tail[CONTEXT]; // the last bytes of it
+	size_t tail_size;
 	const struct image_segment *segment; // of the last chunk
 	struct chain chain;
 	atomic_bool failed, full;
 	bool counting; // only fill the cells
+	bool in_order; // the memory cannot be read at an address while it is scanned
 	unsigned passes;
 };
 
@@ -177,7 +180,12 @@ static uint32_t opener_find(struct worker *worker, uint64_t start, uint64_t size
 	unsigned char bytes[OFFSET_MAX + 8];
 	uint64_t most = min_u64(OFFSET_MAX + word, size - word);
 	most = min_u64(most, worker->view.address - start);
-	const size_t got = image_read(pass->image, start, bytes, (size_t)most);
+	const uint64_t before = worker->view.address - start;
+	size_t got = (size_t)most;
+	if (before <= worker->context)
+		memcpy(bytes, worker->view.bytes - before, got);
+	else
+		got = pass->in_order ? 0 : image_read(pass->image, start, bytes, got);
 	for (size_t i = 0; i + word <= got; i += word) {
 		uint32_t id;
 		const uint64_t value = word_load(bytes + i, word, pass->info->order);
@@ -310,32 +318,23 @@ static void hit_count(struct worker *worker, uint32_t id, uint64_t address)
 // ---- one chunk
 
 // What lies before the chunk: nothing of it is counted.
-static void context_read(struct worker *worker)
+static void context_feed(struct worker *worker)
 {
 	struct pass *pass = worker->pass;
 	const unsigned word = pass->info->word_size;
-	const struct image_segment *segment = image_segment_at(pass->image, worker->view.address);
-	worker->context = 0;
+	const unsigned char *bytes = worker->view.bytes - worker->context;
 	worker->before = NO_ID;
 	worker->object = 0;
 	worker->cursor = (struct cursor){0};
-	if (segment == NULL || segment->address >= worker->view.address)
-		return;
-	const size_t size =
-		(size_t)min_u64(CONTEXT, (worker->view.address - segment->address) / word * word);
-	unsigned char *bytes = worker->memory + CONTEXT - size;
-	if (image_read(pass->image, worker->view.address - size, bytes, size) != size)
-		return;
-	worker->context = size;
-	for (size_t i = 0; i < size; i += word) {
+	for (size_t i = 0; i < worker->context; i += word) {
 		uint32_t id;
 		const uint64_t value = word_load(bytes + i, word, pass->info->order);
 		if (value == 0 || !value_identify(pass, value, &id))
 			continue;
-		worker->tallies[id].last = worker->view.address - size + i;
+		worker->tallies[id].last = worker->view.address - worker->context + i;
 		worker->tallies[id].last_scan = worker->number + 1;
 		worker->before = id;
-		worker->before_address = worker->view.address - size + i;
+		worker->before_address = worker->tallies[id].last;
 	}
 }
 
@@ -361,7 +360,7 @@ static void chunk_feed(struct worker *worker)
 		}
 		return;
 	}
-	context_read(worker);
+	context_feed(worker);
 	for (size_t i = 0; i < count; i++) {
 		const size_t at = (size_t)worker->hits[i] * word;
 		uint32_t id;
@@ -379,6 +378,23 @@ static void pass_begin_segment(struct pass *pass, const struct image_segment *se
 	chain_begin(&pass->chain, pass->info, segment->address, segment->address + segment->size);
 	if ((segment->flags & PF_W) == 0 || file)
 		pass->chain.end = 0;
+}
+
+// Take what lies before the chunk, and keep what will lie before the next one.
+static void chunk_keep(struct worker *worker, const struct image_chunk *chunk)
+{
+	struct pass *pass = worker->pass;
+	unsigned char *bytes = worker->memory + CONTEXT;
+	worker->context = pass->tail_size;
+	memcpy(bytes - pass->tail_size, pass->tail + CONTEXT - pass->tail_size, pass->tail_size);
+	// Of a small chunk, more is kept than it has; of a hole, which holds no hits, nothing.
+	if (chunk->zeros > 0) {
+		pass->tail_size = 0;
+		return;
+	}
+	pass->tail_size = (size_t)min_u64(CONTEXT, worker->context + chunk->size);
+	memcpy(pass->tail + CONTEXT - pass->tail_size, bytes + chunk->size - pass->tail_size,
+		pass->tail_size);
 }
 
 // Follow the chains through a chunk when it is its turn; the state before goes to the worker.
@@ -400,13 +416,15 @@ static void chunk_follow(struct worker *worker, const struct image_chunk *chunk)
 			pass_begin_segment(pass, pass->segment);
 		else
 			pass->chain.end = 0;
+		pass->tail_size = 0;
 	}
 	pass->expected = end;
 	worker->chain = pass->chain;
+	chunk_keep(worker, chunk);
 	if (chunk->zeros > 0)
 		chain_skip(&pass->chain, end);
 	else
-		chain_advance(&pass->chain, &worker->view, end);
+		chain_advance(&pass->chain, &worker->view, end - pass->info->word_size);
 	pthread_mutex_lock(&pass->lock);
 	pass->turn++;
 	pthread_cond_broadcast(&pass->turned);
@@ -425,7 +443,8 @@ static void *worker_run(void *argument)
 		worker->ok = more >= 0;
 		if (more <= 0)
 			break;
-		worker->view = (struct view){pass->image, chunk.address, buffer, chunk.size};
+		worker->view = (struct view){
+			pass->in_order ? NULL : pass->image, chunk.address, buffer, chunk.size};
 		worker->number = chunk.number;
 		if (!pass->counting)
 			chunk_follow(worker, &chunk);
@@ -449,6 +468,7 @@ static bool workers_run(struct pass *pass, bool counting, struct error *err)
 {
 	pass->counting = counting;
 	pass->turn = pass->expected = 0;
+	pass->tail_size = 0;
 	pass->segment = NULL;
 	pass->passes++;
 	if (!image_scan_open(pass->image, 1, err, &pass->scan))
@@ -739,6 +759,7 @@ bool pass_run(const struct image *image, const struct modules *modules, const st
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.turned = PTHREAD_COND_INITIALIZER,
 	};
+	pass.in_order = pass.info->packing != NULL || pass.info->once;
 	const bool ok =
 		pass_init(&pass, err) && pass_search(&pass, err) && pass_finish(&pass, err, ret);
 	pass_deinit(&pass);

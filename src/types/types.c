@@ -82,18 +82,22 @@ struct sizes {
 	uint64_t size, most;	// the most frequent chunk, and how many there are
 };
 
-// The chunks of some opens of one candidate; the same sizes may come more than once.
-static struct sizes opens_measure(const struct open *opens, size_t count)
+// The chunks that a candidate opens at an offset; OFFSET_DEEP: at any.
+static struct sizes opens_measure(
+	const struct evidence *evidence, const struct entry *entry, unsigned offset)
 {
+	const struct open *opens = &evidence->opens[entry->first_open];
 	struct sizes ret = {0};
-	for (size_t i = 0; i < count; i++) {
-		uint64_t same = 0;
+	uint64_t same = 0;
+	for (size_t i = 0; i < entry->open_count; i++) {
+		if (i > 0 && opens[i].size != opens[i - 1].size)
+			same = 0;
+		if (offset != OFFSET_DEEP && opens[i].offset != offset)
+			continue;
+		same += opens[i].count;
 		ret.opened += opens[i].count;
 		ret.bytes = add_saturated(ret.bytes, opens[i].count * opens[i].size);
-		for (size_t k = 0; k < count; k++)
-			if (opens[k].size == opens[i].size)
-				same += opens[k].count;
-		if (same > ret.most || (same == ret.most && opens[i].size < ret.size)) {
+		if (same > ret.most) {
 			ret.most = same;
 			ret.size = opens[i].size;
 		}
@@ -185,8 +189,7 @@ static bool class_report(struct builder *builder, const struct entry *const *gro
 	struct type *type = type_add(builder, TYPE_CLASS, primary->name, primary->module);
 	if (type == NULL)
 		return false;
-	const struct sizes sizes =
-		opens_measure(&builder->evidence.opens[primary->first_open], primary->open_count);
+	const struct sizes sizes = opens_measure(&builder->evidence, primary, OFFSET_DEEP);
 	type->count = entry_count(primary);
 	type->secondary = secondary;
 	type->embedded = primary->hits->chained - min_u64(primary->hits->chained, sizes.opened) +
@@ -266,37 +269,31 @@ static bool struct_add(struct builder *builder, const struct entry *entry, unsig
 // One row for each offset at which a pointer stands in chunks, and one for where that is not known.
 static bool struct_report(struct builder *builder, const struct entry *entry)
 {
-	const struct open *opens = &builder->evidence.opens[entry->first_open];
+	const unsigned word = image_info(builder->image)->word_size;
 	const uint64_t alone = entry->alone - min_u64(entry->alone, entry->inside);
-	size_t best = 0;
+	struct entry part = *entry;
+	unsigned best = OFFSET_DEEP;
 	uint64_t most = 0;
-	for (size_t first = 0, end; first < entry->open_count; first = end) {
-		uint64_t sum = 0;
-		for (end = first;
-			end < entry->open_count && opens[end].offset == opens[first].offset; end++)
-			sum += opens[end].count;
-		if (sum > most) {
-			most = sum;
-			best = first;
+	part.alone = part.inside = 0;
+	for (unsigned offset = 0; entry->open_count > 0 && offset <= OFFSET_MAX; offset += word) {
+		const struct sizes sizes = opens_measure(&builder->evidence, entry, offset);
+		if (sizes.opened > most) {
+			most = sizes.opened;
+			best = offset;
 		}
 	}
-	for (size_t first = 0, end; first < entry->open_count; first = end) {
-		for (end = first + 1;
-			end < entry->open_count && opens[end].offset == opens[first].offset;)
-			end++;
-		const struct sizes sizes = opens_measure(opens + first, end - first);
-		struct entry part = *entry;
-		part.alone = part.inside = 0;
+	for (unsigned offset = 0; entry->open_count > 0 && offset <= OFFSET_MAX; offset += word) {
+		const struct sizes sizes = opens_measure(&builder->evidence, entry, offset);
 		// Arrays are told by the most frequent offset; several in a row, or a struct just
 		// has the pointer twice.
-		if (first != best || part.elements < 2 * sizes.opened)
-			part.elements = 0;
-		const uint64_t count = sizes.opened + part.elements;
-		if (!struct_add(builder, &part, opens[first].offset, &sizes, count))
+		const bool array = offset == best && entry->elements >= 2 * sizes.opened;
+		part.elements = array ? entry->elements : 0;
+		if (sizes.opened > 0 &&
+			!struct_add(builder, &part, offset, &sizes, sizes.opened + part.elements))
 			return false;
 	}
 	const struct sizes none = {0};
-	struct entry part = *entry;
+	part = *entry;
 	part.elements = 0;
 	return alone == 0 || struct_add(builder, &part, OFFSET_DEEP, &none, alone);
 }
@@ -411,14 +408,14 @@ static int compare_name(const void *left, const void *right)
 	return order != 0 ? order : compare_bytes(left, right);
 }
 
-void types_sort(struct types_result *result, enum type_order order)
+void types_sort(struct types_result *result, enum type_sort sort)
 {
 	static int (*const compare[])(const void *, const void *) = {
-		[ORDER_BYTES] = compare_bytes,
-		[ORDER_COUNT] = compare_count,
-		[ORDER_SIZE] = compare_size,
-		[ORDER_NAME] = compare_name,
+		[SORT_BYTES] = compare_bytes,
+		[SORT_COUNT] = compare_count,
+		[SORT_SIZE] = compare_size,
+		[SORT_NAME] = compare_name,
 	};
 	if (result->count > 0)
-		qsort(result->list, result->count, sizeof *result->list, compare[order]);
+		qsort(result->list, result->count, sizeof *result->list, compare[sort]);
 }

@@ -82,6 +82,6 @@ bool types_find(const struct image *image, struct names *names, const struct typ
 	struct error *err, struct types_result *ret);
 void types_result_deinit(struct types_result *result);
 
-enum type_order { ORDER_BYTES, ORDER_COUNT, ORDER_SIZE, ORDER_NAME };
+enum type_sort { SORT_BYTES, SORT_COUNT, SORT_SIZE, SORT_NAME };
 
-void types_sort(struct types_result *result, enum type_order order);
+void types_sort(struct types_result *result, enum type_sort sort);
