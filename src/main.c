@@ -121,6 +121,7 @@ static bool image_types(const struct image *image, struct names *names,
 	const struct types_options types_options = {
 		.memory = options->memory - image_info(image)->memory,
 		.threads = (unsigned)options->threads,
+		.level = options->level,
 		.stop = &stop_signal,
 	};
 	if (!names_has_addresses(names))
@@ -461,7 +462,8 @@ int main(int argc, char **argv)
 	int status;
 	signals_init();
 	diag_init(&diag, stderr);
-	if (descriptors_init(&err) && options_parse(argc, argv, &err, &options)) {
+	if (descriptors_init(&err) && options_parse(argc, argv, &err, &options) &&
+		cpu_choose(getenv("TOPLEAK_SIMD"), &err, &options.level)) {
 		if (options.threads == 0)
 			options.threads = processors();
 		status = options.help || options.version ? information(&options, &diag)

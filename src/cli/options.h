@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/error.h"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV, OUTPUT_GDB };
@@ -27,6 +28,7 @@ struct options {
 	uint64_t output;		       // enum output
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
+	enum cpu_level level;		       // from the environment
 	uint64_t sort;			       // enum type_sort (types/types.h)
 	const char *diff;		       // NULL: not given
 	bool order_given, raw;

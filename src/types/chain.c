@@ -88,24 +88,32 @@ static bool chain_begins(
 	return true;
 }
 
-// Make the chunk at address the current one.
-static void chain_enter(
-	struct chain *chain, const struct view *view, uint64_t address, uint64_t field)
+// Find out whether the current chunk is in use: the one behind it says so.
+static void chain_settle(struct chain *chain, const struct view *view)
 {
 	uint64_t behind;
-	chain->chunk = address;
-	chain->size = field & ~(uint64_t)FLAGS;
-	chain->next = address + chain->size;
-	chain->arena = field & NON_MAIN_ARENA;
-	chain->known = true;
-	if ((field & IS_MMAPPED) != 0)
-		chain->used = true;
-	else if (chain->next == chain->end)
+	if (chain->next == chain->end)
 		chain->used = false; // the top
 	else
 		// What a cut has taken away was in use more likely than not.
 		chain->used = !view_word(chain, view, chain->next + chain->word, &behind) ||
 			      (behind & PREV_INUSE) != 0;
+}
+
+// Make the chunk at address the current one.
+static void chain_enter(
+	struct chain *chain, const struct view *view, uint64_t address, uint64_t field)
+{
+	chain->chunk = address;
+	chain->size = field & ~(uint64_t)FLAGS;
+	chain->next = address + chain->size;
+	chain->arena = field & NON_MAIN_ARENA;
+	// Behind a chunk that was mapped by itself there need be none.
+	chain->known = (field & IS_MMAPPED) == 0;
+	if (chain->known)
+		chain_settle(chain, view);
+	else
+		chain->used = true;
 }
 
 // The place to try after next. glibc, malloc/arena.c: arenas are aligned to HEAP_MAX_SIZE.
@@ -121,8 +129,8 @@ static uint64_t chain_step(struct chain *chain)
 	return page;
 }
 
-// Look for a chunk at or behind next, up to limit.
-static void chain_search(struct chain *chain, const struct view *view, uint64_t limit)
+// Look for a chunk at or behind next, up to limit, and enter it. False if there is none.
+static bool chain_search(struct chain *chain, const struct view *view, uint64_t limit)
 {
 	chain->size = 0;
 	for (; chain->next < limit; chain->next = chain_step(chain)) {
@@ -133,31 +141,105 @@ static void chain_search(struct chain *chain, const struct view *view, uint64_t 
 			((field & IS_MMAPPED) == 0 &&
 				chain_begins(chain, view, chain->next, field))) {
 			chain_enter(chain, view, chain->next, field);
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
-void chain_advance(struct chain *chain, const struct view *view, uint64_t address)
+static chain_mark mark_at(const struct view *view, uint64_t address)
 {
-	// An object reaches a word into the next chunk.
-	while (chain->end != 0 && chain->next + chain->word <= address) {
-		uint64_t field;
+	return (chain_mark)(address - view->address + MARK_BIAS);
+}
+
+// The size field at an offset of a view, for the loop below.
+static inline uint64_t field_at(
+	const struct view *view, uint64_t offset, unsigned word, enum byte_order order)
+{
+	return word_load(view->bytes + offset, word, order);
+}
+
+// Enter sound chunks as long as their headers are in the view: nearly all of them, so this is what
+// must be quick. Stops before one that is odd in any way, and leaves used of the current one open.
+static inline size_t chain_run(struct chain *chain, const struct view *view, chain_mark *ret,
+	size_t count, unsigned word, enum byte_order order)
+{
+	const uint64_t arena = chain->arena, least = 4 * (uint64_t)word;
+	uint64_t size = chain->size, next = chain->next;
+	const size_t first = count;
+	while (next - view->address < view->size &&
+		view->size - (next - view->address) >= 2 * word) {
+		const uint64_t offset = next - view->address;
+		const uint64_t field = field_at(view, offset + word, word, order);
+		const uint64_t follows = field & ~(uint64_t)FLAGS;
+		if ((field & (IS_MMAPPED | NON_MAIN_ARENA)) != arena || follows < least ||
+			(follows & (2 * word - 1)) != 0 || follows > chain->end - next)
+			break;
+		if ((field & PREV_INUSE) != 0) {
+			if (count > first)
+				ret[count - 1] |= MARK_USED;
+		} else if (field_at(view, offset, word, order) != size) {
+			break;
+		}
+		ret[count++] = (chain_mark)offset + MARK_BIAS;
+		chain->chunk = next;
+		size = follows;
+		next += follows;
+	}
+	chain->size = size;
+	chain->next = next;
+	return count;
+}
+
+// Enter what follows the current chunk, if it is sound, or look for a chunk from there on. Returns
+// the number of marks.
+static size_t chain_go_on(
+	struct chain *chain, const struct view *view, uint64_t limit, chain_mark *ret, size_t count)
+{
+	uint64_t field;
+	if (chain->known &&
+		header_follows(chain, view, chain->next, chain->size, chain->arena, &field)) {
+		chain_enter(chain, view, chain->next, field);
+	} else {
+		if (chain->size != 0) {
+			chain->patience = add_saturated(chain->next, PATIENCE);
+			ret[count++] = mark_at(view, chain->next) | MARK_NONE;
+		}
+		chain->known = false;
+		if (!chain_search(chain, view, min_u64(limit, chain->end)))
+			return count;
+	}
+	ret[count++] = mark_at(view, chain->chunk) | (chain->used ? MARK_USED : 0);
+	return count;
+}
+
+size_t chain_follow(struct chain *chain, const struct view *view, chain_mark *ret)
+{
+	const unsigned word = chain->word;
+	// The first place whose size field is not in the view.
+	const uint64_t limit = view->address + view->size - min_u64(view->size, word);
+	size_t count = 0;
+	while (chain->end != 0 && chain->next < limit) {
 		if (chain->next >= chain->end) {
+			ret[count++] = mark_at(view, chain->next) | MARK_NONE;
 			chain->end = 0;
 			chain->size = 0;
-		} else if (chain->known && header_follows(chain, view, chain->next, chain->size,
-						   chain->arena, &field)) {
-			chain_enter(chain, view, chain->next, field);
+			break;
+		}
+		const size_t before = count;
+		// The loop is made for the usual case, and for the rest.
+		if (chain->known && word == 8 && chain->order == ORDER_NATIVE)
+			count = chain_run(chain, view, ret, count, 8, ORDER_NATIVE);
+		else if (chain->known)
+			count = chain_run(chain, view, ret, count, word, chain->order);
+		if (count > before) {
+			chain_settle(chain, view);
+			ret[count - 1] |= chain->used ? MARK_USED : 0;
 		} else {
-			if (chain->known)
-				chain->patience = add_saturated(chain->next, PATIENCE);
-			chain->known = false;
-			chain_search(chain, view, min_u64(address, chain->end));
-			if (!chain->known)
-				break;
+			count = chain_go_on(chain, view, limit, ret, count);
 		}
 	}
+	return count;
 }
 
 void chain_skip(struct chain *chain, uint64_t end)

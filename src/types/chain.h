@@ -41,22 +41,27 @@ struct chain {
 // Begin with a segment from start to end.
 void chain_begin(struct chain *chain, const struct image_info *info, uint64_t start, uint64_t end);
 
-// Move on until the chunk that holds address, which must not be less than in the call before, is
-// the current one, or until it is known that there is none. What is found does not depend on what
-// the view holds, except that no chain is looked for behind its end.
-void chain_advance(struct chain *chain, const struct view *view, uint64_t address);
+// A chunk that begins in a view, or a place from which on none is known.
+typedef uint32_t chain_mark;
+enum {
+	MARK_USED = 1,
+	MARK_NONE = 2,
+	MARK_FLAGS = 3,
+	// What is added to offsets: a chunk may begin a word before the view that has its size.
+	MARK_BIAS = 16,
+};
+
+// The most marks that a view of some bytes can have.
+static inline size_t chain_marks_max(size_t size, unsigned word)
+{
+	// Between two that are not chunks there is one, of four words at least.
+	return size / (2 * (size_t)word) + 2;
+}
+
+// Move on through a view, which follows the one before, and note what begins there: the offset in
+// the view, biased, and flags. Chunks whose size field is behind the view come with the next one.
+// Returns the number of marks. What is found does not depend on where views begin and end.
+size_t chain_follow(struct chain *chain, const struct view *view, chain_mark *ret);
 
 // Move on to end over memory that is all zeros.
 void chain_skip(struct chain *chain, uint64_t end);
-
-// The object that holds address, in the current chunk; false if none is known. *size is the
-// chunk's.
-static inline bool chain_object(
-	const struct chain *chain, uint64_t address, uint64_t *start, uint64_t *size)
-{
-	if (chain->size == 0 || address - chain->chunk - chain->word >= chain->size)
-		return false;
-	*start = chain->chunk + 2 * (uint64_t)chain->word;
-	*size = chain->size;
-	return true;
-}

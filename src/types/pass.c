@@ -39,15 +39,26 @@ struct example {
 	uint64_t order; // of the scan, what is in the heap first
 };
 
-// What one thread knows of a candidate.
+// What one thread knows of a candidate. What nearly every hit touches is in one cache line.
 struct tally {
-	uint64_t sites[SITE_COUNT];
-	uint64_t chained, freed;
+	uint64_t chained;   // hits in the heap, in chunks that were recognized; not in sites
 	uint64_t last;	    // address of the last hit
 	uint64_t last_scan; // number of the chunk it was in, and 1
-	struct memo memos[3];
-	struct example examples[EXAMPLES_MAX];
+	struct memo memo;
 	unsigned example_count;
+	bool sated; // no better examples will come
+	struct memo more_memos[2];
+	uint64_t sites[SITE_COUNT];
+	uint64_t freed;
+	struct example examples[EXAMPLES_MAX];
+};
+
+// The last words that were identified, to find them again without a search: a power of two.
+#define RECENT 512
+
+struct recent {
+	uint64_t value;
+	uint32_t id;
 };
 
 // The place that the words at hand are in.
@@ -62,9 +73,13 @@ struct worker {
 	unsigned char *memory; // CONTEXT bytes, then a chunk; owned
 	uint32_t *hits;	       // owned
 	uint32_t *cells;       // owned; NULL: not wanted
-	struct tally *tallies; // by id; owned
+	struct tally *tallies; // by id; aligned
+	void *tallies_memory;  // owned
+	struct recent recent[RECENT];
 	struct facts facts;
-	struct chain chain;
+	struct chain chain; // as it is at the beginning of the chunk
+	chain_mark *marks;  // owned
+	size_t mark, mark_count;
 	struct view view;
 	uint64_t number; // of the chunk
 	size_t context;	 // bytes before the chunk that are there
@@ -87,6 +102,7 @@ struct pass {
 	const struct pass_options *options;
 	struct hash hash;
 	struct ranges ranges;
+	ranges_select_function *select;
 	struct candidates candidates;
 	struct image_scan *scan;
 	struct worker *workers;
@@ -145,13 +161,16 @@ static void example_add(struct tally *tally, uint64_t address, uint64_t order)
 	tally->examples[at] = (struct example){address, order};
 }
 
-static void site_add(
+static inline void example_offer(
 	const struct worker *worker, struct tally *tally, enum site site, uint64_t address)
 {
 	const uint64_t later = site == SITE_HEAP || site == SITE_ANON ? 0 : UINT64_C(1) << 63;
-	tally->sites[site]++;
-	if (tally->example_count < EXAMPLES_MAX || tally->examples[EXAMPLES_MAX - 1].order > later)
-		example_add(tally, address, later | worker->number);
+	if (tally->sated)
+		return;
+	example_add(tally, address, later | worker->number);
+	// A thread gets chunks in order.
+	tally->sated = tally->example_count == EXAMPLES_MAX &&
+		       tally->examples[EXAMPLES_MAX - 1].order < UINT64_C(1) << 63;
 }
 
 // The id of a candidate, new or known. False if it is not to be counted.
@@ -213,12 +232,12 @@ static void hit_in_object(struct worker *worker, uint32_t id, struct tally *tall
 	const uint64_t what = fact_what(near ? (unsigned)distance : OFFSET_DEEP, size);
 	if (near && worker->opener == NO_ID) {
 		worker->opener = id;
-		fact_add(worker, &tally->memos[0], fact_who(id, FACT_OPEN, 0), what);
+		fact_add(worker, &tally->memo, fact_who(id, FACT_OPEN, 0), what);
 	} else {
-		fact_add(worker, &tally->memos[0], fact_who(id, FACT_INNER, worker->opener), what);
+		fact_add(worker, &tally->memo, fact_who(id, FACT_INNER, worker->opener), what);
 	}
 	if (last_is_near(worker, tally, start))
-		fact_add(worker, &tally->memos[1], fact_who(id, FACT_DISTANCE, NO_ID),
+		fact_add(worker, &tally->more_memos[0], fact_who(id, FACT_DISTANCE, NO_ID),
 			fact_what(0, address - tally->last));
 	tally->chained++;
 }
@@ -243,13 +262,12 @@ static void hit_alone(struct worker *worker, uint32_t id, struct tally *tally, u
 {
 	const uint64_t header = header_before(worker, address);
 	if (header != 0)
-		fact_add(worker, &tally->memos[0], fact_who(id, FACT_HEADER, 0),
-			fact_what(0, header));
+		fact_add(worker, &tally->memo, fact_who(id, FACT_HEADER, 0), fact_what(0, header));
 	if (last_is_near(worker, tally, 0) && address - tally->last <= DISTANCE_MAX)
-		fact_add(worker, &tally->memos[1], fact_who(id, FACT_DISTANCE, 0),
+		fact_add(worker, &tally->more_memos[0], fact_who(id, FACT_DISTANCE, 0),
 			fact_what(0, address - tally->last));
 	if (worker->before != NO_ID && address - worker->before_address <= BEHIND_MAX)
-		fact_add(worker, &tally->memos[2], fact_who(id, FACT_BEHIND, worker->before),
+		fact_add(worker, &tally->more_memos[1], fact_who(id, FACT_BEHIND, worker->before),
 			fact_what(0, address - worker->before_address));
 }
 
@@ -286,6 +304,36 @@ static void cursor_move(struct cursor *cursor, const struct pass *pass, uint64_t
 	}
 }
 
+// Move on to the chunk that holds address, which is not less than before. False if none is known.
+static inline bool object_find(
+	struct worker *worker, uint64_t address, uint64_t *start, uint64_t *size)
+{
+	struct chain *chain = &worker->chain;
+	const struct image_info *info = worker->pass->info;
+	const unsigned word = info->word_size;
+	const struct view *view = &worker->view;
+	const uint64_t limit = address - view->address + MARK_BIAS - word;
+	size_t mark = worker->mark;
+	// An object reaches a word into the next chunk.
+	while (mark < worker->mark_count &&
+		(worker->marks[mark] & ~(chain_mark)MARK_FLAGS) <= limit)
+		mark++;
+	if (mark != worker->mark) {
+		worker->mark = mark;
+		const chain_mark last = worker->marks[mark - 1];
+		const unsigned char *header =
+			view->bytes + (last & ~(chain_mark)MARK_FLAGS) - MARK_BIAS + word;
+		chain->chunk = view->address + (last & ~(chain_mark)MARK_FLAGS) - MARK_BIAS;
+		chain->used = (last & MARK_USED) != 0;
+		chain->size = (last & MARK_NONE) != 0
+				      ? 0
+				      : word_load(header, word, info->order) & ~(uint64_t)7;
+	}
+	*start = chain->chunk + 2 * (uint64_t)word;
+	*size = chain->size;
+	return address - chain->chunk - word < chain->size;
+}
+
 static void hit_count(struct worker *worker, uint32_t id, uint64_t address)
 {
 	struct tally *tally = &worker->tallies[id];
@@ -294,20 +342,22 @@ static void hit_count(struct worker *worker, uint32_t id, uint64_t address)
 	if (address < cursor->start || address >= cursor->end)
 		cursor_move(cursor, worker->pass, address);
 	if (cursor->site == SITE_STACK || cursor->site == SITE_DATA) {
-		if (address >= cursor->stale)
-			site_add(worker, tally, cursor->site, address);
+		if (address >= cursor->stale) {
+			tally->sites[cursor->site]++;
+			example_offer(worker, tally, cursor->site, address);
+		}
 		return;
 	}
-	chain_advance(&worker->chain, &worker->view, address);
-	if (!chain_object(&worker->chain, address, &start, &size)) {
+	if (!object_find(worker, address, &start, &size)) {
 		hit_alone(worker, id, tally, address);
-		site_add(worker, tally, cursor->site, address);
+		tally->sites[cursor->site]++;
+		example_offer(worker, tally, cursor->site, address);
 	} else if (!worker->chain.used) {
 		tally->freed++;
 		return;
 	} else {
 		hit_in_object(worker, id, tally, address, start, size);
-		site_add(worker, tally, SITE_HEAP, address);
+		example_offer(worker, tally, SITE_HEAP, address);
 	}
 	tally->last = address;
 	tally->last_scan = worker->number + 1;
@@ -345,7 +395,7 @@ static void chunk_feed(struct worker *worker)
 	const unsigned word = pass->info->word_size;
 	const enum byte_order order = pass->info->order;
 	size_t zeros;
-	const size_t count = ranges_select(
+	const size_t count = pass->select(
 		&pass->ranges, view->bytes, view->size / word, word, order, worker->hits, &zeros);
 	worker->words += view->size / word;
 	worker->zeros += zeros;
@@ -363,9 +413,15 @@ static void chunk_feed(struct worker *worker)
 	context_feed(worker);
 	for (size_t i = 0; i < count; i++) {
 		const size_t at = (size_t)worker->hits[i] * word;
-		uint32_t id;
-		if (value_identify(pass, word_load(view->bytes + at, word, order), &id))
-			hit_count(worker, id, view->address + at);
+		const uint64_t value = word_load(view->bytes + at, word, order);
+		struct recent *recent = &worker->recent[(value >> 3 ^ value >> 12) % RECENT];
+		if (recent->value != value) {
+			uint32_t id;
+			if (!value_identify(pass, value, &id))
+				continue;
+			*recent = (struct recent){value, id};
+		}
+		hit_count(worker, recent->id, view->address + at);
 	}
 }
 
@@ -421,10 +477,11 @@ static void chunk_follow(struct worker *worker, const struct image_chunk *chunk)
 	pass->expected = end;
 	worker->chain = pass->chain;
 	chunk_keep(worker, chunk);
+	worker->mark = worker->mark_count = 0;
 	if (chunk->zeros > 0)
 		chain_skip(&pass->chain, end);
 	else
-		chain_advance(&pass->chain, &worker->view, end - pass->info->word_size);
+		worker->mark_count = chain_follow(&pass->chain, &worker->view, worker->marks);
 	pthread_mutex_lock(&pass->lock);
 	pass->turn++;
 	pthread_cond_broadcast(&pass->turned);
@@ -494,9 +551,10 @@ static bool workers_run(struct pass *pass, bool counting, struct error *err)
 
 static void worker_forget(struct worker *worker)
 {
-	free(worker->tallies);
+	free(worker->tallies_memory);
 	facts_deinit(&worker->facts);
-	worker->tallies = NULL;
+	worker->tallies_memory = NULL;
+	memset(worker->recent, 0, sizeof worker->recent);
 }
 
 // Tables for what is to be seen. An eighth of the memory is for the candidates, half of it for the
@@ -517,9 +575,12 @@ static bool pass_prepare(struct pass *pass, struct error *err)
 	for (unsigned i = 0; i < pass->threads; i++) {
 		struct worker *worker = &pass->workers[i];
 		worker_forget(worker);
-		worker->tallies = calloc(most, sizeof *worker->tallies);
-		if (worker->tallies == NULL)
+		// Zeros that are not touched take no memory; aligned_alloc could not give them.
+		worker->tallies_memory = calloc((size_t)most + 1, sizeof *worker->tallies);
+		if (worker->tallies_memory == NULL)
 			return error_memory(err);
+		worker->tallies =
+			(struct tally *)(((uintptr_t)worker->tallies_memory + 63) & ~(uintptr_t)63);
 		if (!facts_init(&worker->facts, &pass->hash, memory / 4 / pass->threads, err))
 			return false;
 	}
@@ -592,6 +653,7 @@ static void candidate_merge(struct candidate *candidate, const struct pass *pass
 		const struct tally *tally = &pass->workers[i].tallies[id];
 		for (size_t site = 0; site < SITE_COUNT; site++)
 			candidate->sites[site] += tally->sites[site];
+		candidate->sites[SITE_HEAP] += tally->chained;
 		candidate->chained += tally->chained;
 		candidate->freed += tally->freed;
 		for (unsigned k = 0; k < tally->example_count; k++)
@@ -717,7 +779,9 @@ static bool pass_init(struct pass *pass, struct error *err)
 	pass->hash.third |= 1;
 	// The buffers of threads take an eighth of the memory at most.
 	const size_t words = IMAGE_CHUNK_SIZE / pass->info->word_size;
-	const size_t each = CONTEXT + IMAGE_CHUNK_SIZE + words * sizeof(uint32_t);
+	const size_t marks = chain_marks_max(IMAGE_CHUNK_SIZE, pass->info->word_size);
+	const size_t each =
+		CONTEXT + IMAGE_CHUNK_SIZE + words * sizeof(uint32_t) + marks * sizeof(chain_mark);
 	const size_t fit = pass->options->memory / 8 / each;
 	pass->threads = (unsigned)max_u64(1, min_u64(pass->options->threads, fit));
 	pass->workers = calloc(pass->threads, sizeof *pass->workers);
@@ -728,7 +792,8 @@ static bool pass_init(struct pass *pass, struct error *err)
 		worker->pass = pass;
 		worker->memory = aligned_alloc(64, CONTEXT + IMAGE_CHUNK_SIZE);
 		worker->hits = calloc(words, sizeof *worker->hits);
-		if (worker->memory == NULL || worker->hits == NULL)
+		worker->marks = calloc(marks, sizeof *worker->marks);
+		if (worker->memory == NULL || worker->hits == NULL || worker->marks == NULL)
 			return error_memory(err);
 	}
 	return ranges_init(&pass->ranges, pass->modules, err);
@@ -740,6 +805,7 @@ static void pass_deinit(struct pass *pass)
 		worker_forget(&pass->workers[i]);
 		free(pass->workers[i].memory);
 		free(pass->workers[i].hits);
+		free(pass->workers[i].marks);
 		free(pass->workers[i].cells);
 	}
 	free(pass->workers);
@@ -756,6 +822,7 @@ bool pass_run(const struct image *image, const struct modules *modules, const st
 		.modules = modules,
 		.places = places,
 		.options = options,
+		.select = ranges_select_for(options->level),
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.turned = PTHREAD_COND_INITIALIZER,
 	};

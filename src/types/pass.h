@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "image/image.h"
 #include "names/places.h"
@@ -42,6 +43,7 @@ struct pass_result {
 struct pass_options {
 	size_t memory; // bytes
 	unsigned threads;
+	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: end soon, with what was found so far
 };
 

@@ -133,3 +133,13 @@ size_t ranges_select(const struct ranges *ranges, const void *words, size_t coun
 	*zeros = nothing;
 	return found;
 }
+
+ranges_select_function *ranges_select_for(enum cpu_level level)
+{
+#ifdef __x86_64__
+	if (level == CPU_AVX2)
+		return ranges_select_avx2;
+#endif
+	(void)level;
+	return ranges_select;
+}

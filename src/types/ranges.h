@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "image/module.h"
 
@@ -40,3 +41,12 @@ bool ranges_have(const struct ranges *ranges, uint64_t value);
 // in memory, aligned to their size.
 size_t ranges_select(const struct ranges *ranges, const void *words, size_t count,
 	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
+
+// The same for processors with AVX2; only if the program is compiled for x86-64.
+size_t ranges_select_avx2(const struct ranges *ranges, const void *words, size_t count,
+	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
+
+typedef size_t ranges_select_function(const struct ranges *ranges, const void *words, size_t count,
+	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
+// The one for a level.
+ranges_select_function *ranges_select_for(enum cpu_level level);

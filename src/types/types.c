@@ -334,8 +334,10 @@ bool types_find(const struct image *image, struct names *names, const struct typ
 	struct error *err, struct types_result *ret)
 {
 	const struct image_info *info = image_info(image);
-	const struct pass_options pass_options = {
-		.memory = options->memory, .threads = options->threads, .stop = options->stop};
+	const struct pass_options pass_options = {.memory = options->memory,
+		.threads = options->threads,
+		.level = options->level,
+		.stop = options->stop};
 	struct builder builder = {.image = image, .result = ret, .err = err};
 	struct pass_result pass;
 	uint64_t bytes[KIND_COUNT];

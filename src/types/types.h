@@ -59,6 +59,7 @@ struct type {
 struct types_options {
 	size_t memory; // bytes
 	unsigned threads;
+	enum cpu_level level;
 	const atomic_int *stop; // not zero: end soon, with what was found so far
 };
 
