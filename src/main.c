@@ -20,6 +20,7 @@
 #include "image/machine.h"
 #include "names/names.h"
 #include "report/report.h"
+#include "types/saved.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -113,6 +114,30 @@ static bool image_count(const struct image *image, const struct kind_filter *fil
 	const bool ok = count_words(&source, &count_options, err, ret);
 	image_scan_close(words.scan);
 	return ok;
+}
+
+static bool image_is_cut(const struct image_info *info)
+{
+	return info->bytes_present < info->bytes_saved || info->headers_missing > 0;
+}
+
+// The files without which there are no names, ", " between them. The caller must free it; NULL if
+// there are none.
+static char *modules_missing(const struct modules *modules)
+{
+	char *ret = NULL;
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *module = &modules->list[i];
+		char *longer = NULL;
+		if (module->state != MODULE_MISSING && module->state != MODULE_MISMATCH)
+			continue;
+		if (asprintf(&longer, "%s%s%s", ret != NULL ? ret : "", ret != NULL ? ", " : "",
+			    module->path) < 0)
+			break;
+		free(ret);
+		ret = longer;
+	}
+	return ret;
 }
 
 static bool image_types(const struct image *image, struct names *names,
@@ -314,6 +339,39 @@ static bool dump_names(struct image *image, const char *exe, const struct option
 					      : "which is read as plain bytes");
 }
 
+// The dump, or the saved result, that --diff names.
+static bool old_load(const char *exe, const struct options *options, struct diag *diag,
+	struct error *err, struct saved *ret)
+{
+	const char *path = options->diff;
+	if (path == NULL)
+		return true;
+	if (saved_is(path)) {
+		if (!saved_load(path, err, ret))
+			return false;
+		if (ret->result.count < ret->types)
+			diag_warn(diag,
+				"%s: has only %zu of %" PRIu64
+				" types, others seem to be new; save "
+				"results with -n 1000000",
+				path, ret->result.count, ret->types);
+		return true;
+	}
+	struct image *image = NULL;
+	struct names *names = NULL;
+	const bool ok = dump_open(path, options, diag, err, &image) &&
+			dump_names(image, exe, options, diag, err, &names) &&
+			image_types(image, names, options, err, &ret->result);
+	if (ok) {
+		image_finish(image, diag);
+		ret->result.lower |= image_is_cut(image_info(image));
+		ret->missing = modules_missing(names_modules(names));
+	}
+	names_destroy(names);
+	image_close(image);
+	return ok;
+}
+
 // Answer for one dump of the program exe; NULL: not given.
 static bool dump_report(const char *path, const char *exe, const struct options *options,
 	struct diag *diag, struct report *report, struct error *err)
@@ -325,8 +383,10 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 	struct kind_filter filter;
 	struct count_result result = {0};
 	struct types_result types = {0};
+	struct saved saved = {0};
 	struct module_list modules = {0};
-	bool ok = dump_open(path, options, diag, err, &image) &&
+	bool ok = old_load(exe, options, diag, err, &saved) &&
+		  dump_open(path, options, diag, err, &image) &&
 		  dump_names(image, exe, options, diag, err, &names);
 	if (!ok)
 		goto out;
@@ -351,11 +411,19 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 		.module_count = modules.count,
 		.verbose = options->verbose,
 	};
+	const struct old_types old = {
+		.result = options->diff != NULL ? &saved.result : NULL,
+		.report = {.path = options->diff,
+			.format = saved.path != NULL ? "json" : "elf-core",
+			.lower = saved.result.lower,
+			.doubt = saved.missing},
+	};
+	types.lower |= image_is_cut(image_info(image));
 	if (partial)
 		diag_warn(diag, "%s: interrupted: the counts are only part of the answer", path);
 	if (people)
 		summary_write(stderr, &head);
-	ok = options->types ? types_answer(&types, options, &head, report, err)
+	ok = options->types ? types_answer(&types, &old, options, &head, report, err)
 			    : rows_report(names, &result, &head, report, err);
 	if (ok && people)
 		summary_next(stderr, &head);
@@ -366,6 +434,7 @@ out:
 	module_list_deinit(&modules);
 	count_result_deinit(&result);
 	types_result_deinit(&types);
+	saved_deinit(&saved);
 	names_destroy(names);
 	image_close(image);
 	return ok;

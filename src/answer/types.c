@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "types/diff.h"
+
 // A longer name moves the columns behind it in its own row only.
 #define NAME_WIDTH_MAX 60
 #define MODULE_WIDTH_MAX 24
@@ -19,10 +21,9 @@ static unsigned width_add(unsigned width, const char *text, unsigned most)
 	return (unsigned)max_u64(width, min_u64(length, most));
 }
 
-static struct report_types head_of(
-	const struct types_result *result, const size_t *rows, size_t row_count)
+static struct report_types head_of(const struct types_result *result)
 {
-	struct report_types ret = {
+	return (struct report_types){
 		.types = result->count,
 		.named_count = result->named_count,
 		.named_bytes = result->named_bytes,
@@ -34,12 +35,12 @@ static struct report_types head_of(
 		.name_width = 4,
 		.module_width = 6,
 	};
-	for (size_t i = 0; i < row_count; i++) {
-		const struct type *type = &result->list[rows[i]];
-		ret.name_width = width_add(ret.name_width, type->name, NAME_WIDTH_MAX);
-		ret.module_width = width_add(ret.module_width, type->module, MODULE_WIDTH_MAX);
-	}
-	return ret;
+}
+
+static void head_fit(struct report_types *head, const struct type *type)
+{
+	head->name_width = width_add(head->name_width, type->name, NAME_WIDTH_MAX);
+	head->module_width = width_add(head->module_width, type->module, MODULE_WIDTH_MAX);
 }
 
 static enum site main_site(const struct type *type)
@@ -76,18 +77,20 @@ static struct report_type row_of(const struct type *type, const struct types_res
 	return row;
 }
 
-bool types_answer(struct types_result *result, const struct options *options,
+static bool table_answer(struct types_result *result, const struct options *options,
 	struct report_head *head, struct report *report, struct error *err)
 {
-	types_sort(result, (enum type_sort)options->sort);
+	struct report_types types = head_of(result);
 	size_t *rows = calloc(result->count + 1, sizeof *rows);
 	size_t count = 0;
 	if (rows == NULL)
 		return error_memory(err);
+	types_sort(result, (enum type_sort)options->sort);
 	for (size_t i = 0; i < result->count && count < options->top; i++)
-		if (result->list[i].count >= options->min_count)
+		if (result->list[i].count >= options->min_count) {
+			head_fit(&types, &result->list[i]);
 			rows[count++] = i;
-	const struct report_types types = head_of(result, rows, count);
+		}
 	head->mode = "types";
 	head->types = &types;
 	report_begin(report, head);
@@ -96,7 +99,64 @@ bool types_answer(struct types_result *result, const struct options *options,
 		report_type(report, &row);
 	}
 	report_end(report);
-	head->types = NULL;
 	free(rows);
-	return report_flush(report, err);
+	return true;
+}
+
+static struct report_type growth_row(const struct growth *growth, const struct types_result *now)
+{
+	struct report_type row = row_of(growth->now != NULL ? growth->now : growth->old, now);
+	row.more_count = growth->count;
+	row.more_bytes = growth->bytes;
+	row.only_new = growth->old == NULL;
+	row.only_old = growth->now == NULL;
+	if (!row.only_old)
+		return row;
+	// Nothing of it is in the dump.
+	row.count = row.bytes = row.secondary = row.embedded = row.freed = 0;
+	row.share = 0;
+	row.example_count = 0;
+	memset(row.sites, 0, sizeof row.sites);
+	return row;
+}
+
+static bool diff_answer(const struct types_result *result, const struct old_types *old,
+	const struct options *options, struct report_head *head, struct report *report,
+	struct error *err)
+{
+	struct report_types types = head_of(result);
+	struct growth *rows;
+	size_t count;
+	if (!types_compare(result, old->result, (enum type_sort)options->sort, err, &rows, &count))
+		return false;
+	size_t shown = 0;
+	for (size_t i = 0; i < count && shown < options->top; i++) {
+		const struct type *type = rows[i].now != NULL ? rows[i].now : rows[i].old;
+		if (type->count < options->min_count)
+			continue;
+		head_fit(&types, type);
+		rows[shown++] = rows[i];
+	}
+	types.types = count;
+	types.old = &old->report;
+	head->mode = "types-diff";
+	head->types = &types;
+	report_begin(report, head);
+	for (size_t i = 0; i < shown; i++) {
+		const struct report_type row = growth_row(&rows[i], result);
+		report_type(report, &row);
+	}
+	report_end(report);
+	free(rows);
+	return true;
+}
+
+bool types_answer(struct types_result *result, const struct old_types *old,
+	const struct options *options, struct report_head *head, struct report *report,
+	struct error *err)
+{
+	const bool ok = old->result == NULL ? table_answer(result, options, head, report, err)
+					    : diff_answer(result, old, options, head, report, err);
+	head->types = NULL;
+	return ok && report_flush(report, err);
 }

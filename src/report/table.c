@@ -2,11 +2,13 @@
 #include "report/table.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/bytes.h"
+#include "base/escape.h"
 
 struct number_text {
-	char text[24];
+	char text[32];
 };
 
 // "15.8 M"; small numbers as they are.
@@ -87,6 +89,30 @@ void table_type(struct report *report, const struct report_type *row)
 		row->where, example);
 }
 
+static void table_text(FILE *stream, const char *text)
+{
+	char escaped[4 * 4096];
+	escape(escaped, sizeof escaped, text, strlen(text), ESCAPE_TERMINAL);
+	fputs(escaped, stream);
+}
+
+// The files without which there are no names.
+static void table_missing(struct report *report)
+{
+	const struct report_head *head = report->head;
+	const char *before = "note: files are missing, their types may have no names: ";
+	for (size_t i = 0; i < head->module_count; i++) {
+		const struct report_module *module = &head->modules[i];
+		if (strcmp(module->state, "missing") != 0 && strcmp(module->state, "mismatch") != 0)
+			continue;
+		fputs(before, report->stream);
+		table_text(report->stream, module->path);
+		before = ", ";
+	}
+	if (before[0] == ',')
+		putc('\n', report->stream);
+}
+
 void table_end(struct report *report)
 {
 	const struct report_types *types = report->head->types;
@@ -107,8 +133,13 @@ void table_end(struct report *report)
 		fputs("note: the old dump is cut: its counts are lower bounds, growth may be "
 		      "less\n",
 			stream);
-	if (types->old != NULL && types->old->doubt != NULL)
-		fprintf(stream, "note: the old side has no names from: %s\n", types->old->doubt);
+	table_missing(report);
+	if (types->old != NULL && types->old->doubt != NULL) {
+		fputs("note: on the old side files are missing, their types may have no names: ",
+			stream);
+		table_text(stream, types->old->doubt);
+		putc('\n', stream);
+	}
 	if (!types->walked)
 		fputs("note: the allocator is not glibc's: deleted objects that it left as they "
 		      "were count too\n",
