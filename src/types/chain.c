@@ -6,7 +6,7 @@
 #define PAGE ((uint64_t)4096)
 // How far behind the start of a segment, of an arena, or behind a break, every place is tried: an
 // arena and the first chunks of a heap that was damaged are not longer.
-#define PATIENCE ((uint64_t)64 << 10)
+#define PATIENCE ((uint64_t)1 << 20)
 
 enum { PREV_INUSE = 1, IS_MMAPPED = 2, NON_MAIN_ARENA = 4, FLAGS = 7 };
 
@@ -52,10 +52,12 @@ static bool header_read(
 static bool header_is_mapped(
 	const struct chain *chain, const struct view *view, uint64_t address, uint64_t field)
 {
+	// What was left free before the chunk for the sake of alignment is noted there: on i386 8
+	// bytes, else none, but for memalign.
 	uint64_t before;
-	return (field & FLAGS) == IS_MMAPPED && address % PAGE == 0 &&
-	       (field & ~(uint64_t)FLAGS) % PAGE == 0 && view_word(chain, view, address, &before) &&
-	       before < PAGE;
+	return (field & FLAGS) == IS_MMAPPED &&
+	       (address + (field & ~(uint64_t)FLAGS)) % PAGE == 0 &&
+	       view_word(chain, view, address, &before) && before == address % PAGE;
 }
 
 // Whether a sound header of a heap's chunk follows one of size.
@@ -122,6 +124,9 @@ static uint64_t chain_step(struct chain *chain)
 	const uint64_t arena = chain->word == 8 ? (uint64_t)64 << 20 : (uint64_t)1 << 20;
 	const uint64_t next = chain->next + 2 * chain->word;
 	if (next < chain->patience)
+		return next;
+	// With words of 4 bytes a chunk that was mapped by itself begins behind 8 bytes.
+	if (chain->word == 4 && chain->next % PAGE == 0)
 		return next;
 	const uint64_t page = (next + PAGE - 1) / PAGE * PAGE;
 	if (page % arena == 0)

@@ -5,6 +5,8 @@
 #define TRIED 8
 // Of the distances this share must be multiples of the size, in percent.
 #define SHARE 90
+// Allocators align to this at most.
+#define ALIGNMENT_MAX 16
 
 static uint64_t divisor(uint64_t a, uint64_t b)
 {
@@ -54,13 +56,16 @@ struct distance distance_find(const struct fact *facts, size_t count, uint32_t o
 	const uint64_t seen = multiples(facts, count, 1);
 	const struct fact *frequent[TRIED] = {NULL};
 	const size_t tried = most_frequent(facts, count, frequent);
-	// The largest that most distances are multiples of.
+	// The largest that most distances are multiples of. A small one that is not itself a
+	// distance is but the alignment of the heap.
 	for (size_t i = 0; i < tried; i++)
 		for (size_t k = 0; k <= i; k++) {
 			const uint64_t size =
 				divisor(fact_size(frequent[i]), fact_size(frequent[k]));
 			const uint64_t agree = multiples(facts, count, size);
-			if (size > best.size && agree * 100 >= seen * SHARE)
+			if (size > best.size && agree * 100 >= seen * SHARE &&
+				(size > ALIGNMENT_MAX || size == fact_size(frequent[i]) ||
+					size == fact_size(frequent[k])))
 				best = (struct distance){size, agree, seen};
 		}
 	// Or what is most frequent.

@@ -425,14 +425,17 @@ static void chunk_feed(struct worker *worker)
 	}
 }
 
-// Only memory that can be written holds a heap.
+// Only memory that can be written holds a heap; a program's own data may come before it.
 static void pass_begin_segment(struct pass *pass, const struct image_segment *segment)
 {
+	const uint64_t end = segment->address + segment->size;
+	uint64_t start = segment->address;
 	size_t index;
-	const bool file = places_find(pass->places, segment->address, &index) &&
-			  pass->places->list[index].type == PLACE_MODULE;
-	chain_begin(&pass->chain, pass->info, segment->address, segment->address + segment->size);
-	if ((segment->flags & PF_W) == 0 || file)
+	while (start < end && places_find(pass->places, start, &index) &&
+		pass->places->list[index].type == PLACE_MODULE)
+		start = pass->places->spans[index].end;
+	chain_begin(&pass->chain, pass->info, start, end);
+	if ((segment->flags & PF_W) == 0 || start >= end)
 		pass->chain.end = 0;
 }
 
