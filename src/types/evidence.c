@@ -6,6 +6,8 @@
 
 // How deep objects lie inside each other, at most.
 #define DEPTH_MAX 8
+// Fewer objects than this are not said to lie inside others because of where they are.
+#define INSIDE_MIN 16
 
 enum { RANK_NONE, RANK_UNNAMED, RANK_NEAR, RANK_SYMBOL, RANK_CLASS };
 
@@ -187,10 +189,15 @@ static void entry_look(struct evidence *evidence, uint32_t id)
 	}
 }
 
+bool entry_has_header(const struct entry *entry)
+{
+	return entry->headers >= INSIDE_MIN && entry->headers * 10 >= entry->alone * 9;
+}
+
 // The size of an object without a known chunk; 0: unknown.
 static uint64_t entry_size(const struct entry *entry)
 {
-	return entry->headers * 10 >= entry->alone * 9 ? entry->header : entry->distance.size;
+	return entry_has_header(entry) ? entry->header : entry->distance.size;
 }
 
 // Whether a place at a distance from a candidate is still inside the object that the candidate is
@@ -226,7 +233,7 @@ static void entry_find_outer(struct evidence *evidence, uint32_t id)
 		return;
 	const struct entry *outer = &evidence->entries[fact_other(best)];
 	// Most objects of the outer type have one.
-	if (best->count * 2 < outer->alone || outer->outer == id)
+	if (best->count * 2 < outer->alone)
 		return;
 	entry->outer = fact_other(best);
 	entry->outer_distance = fact_size(best);
@@ -243,15 +250,41 @@ static void entry_count_inside(struct evidence *evidence, uint32_t id)
 			continue;
 		const struct entry *outer = &evidence->entries[fact_other(fact)];
 		// A neighbour that is near by chance comes in all distances.
-		if (fact->count * 4 >= min_u64(outer->alone, entry->alone) &&
+		if (fact->count >= INSIDE_MIN &&
+			fact->count * 4 >= min_u64(outer->alone, entry->alone) &&
 			entry_holds(evidence, fact_other(fact), fact_size(fact)))
 			entry->inside += fact->count;
 	}
 }
 
-// A chain of outer objects that goes round, or leads to one that is too small, is none.
+// Two fields of a struct each lie behind the other: the second one behind the first one at once,
+// the first one of the next object behind the second one farther away. So of what goes round the
+// farthest step is none. If two are as far, objects of two types alternate.
+static void entry_cut_round(struct evidence *evidence, uint32_t id)
+{
+	struct entry *entries = evidence->entries;
+	uint32_t at = entries[id].outer, farthest = id;
+	bool alike = false;
+	for (unsigned depth = 0; depth < DEPTH_MAX && at != NO_ID && at != id; depth++) {
+		const uint64_t distance = entries[at].outer_distance;
+		alike = distance == entries[farthest].outer_distance;
+		if (distance > entries[farthest].outer_distance)
+			farthest = at;
+		at = entries[at].outer;
+	}
+	if (at != id)
+		return;
+	if (alike)
+		entries[entries[farthest].outer].outer = NO_ID;
+	entries[farthest].outer = NO_ID;
+}
+
+// A chain of outer objects that leads to one that is too small is none.
 static void entries_cut_chains(struct evidence *evidence)
 {
+	for (uint32_t i = 0; i < evidence->pass->count; i++)
+		if (evidence->entries[i].outer != NO_ID)
+			entry_cut_round(evidence, i);
 	for (uint32_t i = 0; i < evidence->pass->count; i++) {
 		struct entry *entry = &evidence->entries[i];
 		if (entry->outer != NO_ID &&

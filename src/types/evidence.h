@@ -51,3 +51,6 @@ struct evidence {
 bool evidence_init(struct evidence *evidence, const struct pass_result *pass, struct names *names,
 	struct error *err);
 void evidence_deinit(struct evidence *evidence);
+
+// Whether the words before objects without a known chunk agree that they are headers of malloc.
+bool entry_has_header(const struct entry *entry);

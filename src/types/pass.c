@@ -19,9 +19,9 @@
 #include "types/ranges.h"
 
 // What is read again before a chunk: neighbours and outer objects are not farther away.
-#define CONTEXT ((size_t)1024)
-// Distances up to here are noted.
-#define DISTANCE_MAX ((uint64_t)16 << 10)
+#define CONTEXT ((size_t)16 << 10)
+// Distances up to here are noted: no farther back is looked.
+#define DISTANCE_MAX ((uint64_t)CONTEXT)
 // An object that holds another begins at most so far before it, where no chunk says it.
 #define BEHIND_MAX ((uint64_t)512)
 // System V ABI, AMD64 supplement, 3.2.2: the memory below the stack pointer that is in use.
@@ -113,7 +113,7 @@ struct pass {
 	uint64_t expected;	     // address behind the last chunk
 	unsigned char tail[CONTEXT]; // the last bytes of it
 	size_t tail_size;
-	const struct image_segment *segment; // of the last chunk
+	uint64_t end; // of the memory that hangs together there
 	struct chain chain;
 	atomic_bool failed, full;
 	bool counting; // only fill the cells
@@ -236,7 +236,7 @@ static void hit_in_object(struct worker *worker, uint32_t id, struct tally *tall
 	} else {
 		fact_add(worker, &tally->memo, fact_who(id, FACT_INNER, worker->opener), what);
 	}
-	if (last_is_near(worker, tally, start))
+	if (last_is_near(worker, tally, start) && address - tally->last <= DISTANCE_MAX)
 		fact_add(worker, &tally->more_memos[0], fact_who(id, FACT_DISTANCE, NO_ID),
 			fact_what(0, address - tally->last));
 	tally->chained++;
@@ -367,21 +367,44 @@ static void hit_count(struct worker *worker, uint32_t id, uint64_t address)
 
 // ---- one chunk
 
-// What lies before the chunk: nothing of it is counted.
+// The id of the word at an address, found among the recent ones or not.
+static inline bool word_identify(struct worker *worker, const unsigned char *at, uint32_t *ret)
+{
+	const struct image_info *info = worker->pass->info;
+	const uint64_t value = word_load(at, info->word_size, info->order);
+	struct recent *recent = &worker->recent[(value >> 3 ^ value >> 12) % RECENT];
+	if (recent->value != value) {
+		uint32_t id;
+		if (!value_identify(worker->pass, value, &id))
+			return false;
+		*recent = (struct recent){value, id};
+	}
+	*ret = recent->id;
+	return true;
+}
+
+// What lies before the chunk, as far as it matters: if an object is known that reaches into the
+// chunk, only that. Nothing of it is counted.
 static void context_feed(struct worker *worker)
 {
 	struct pass *pass = worker->pass;
+	const struct chain *chain = &worker->chain;
 	const unsigned word = pass->info->word_size;
-	const unsigned char *bytes = worker->view.bytes - worker->context;
+	size_t size = worker->context, zeros;
 	worker->before = NO_ID;
 	worker->object = 0;
 	worker->cursor = (struct cursor){0};
-	for (size_t i = 0; i < worker->context; i += word) {
+	if (chain->size != 0)
+		size = chain->used ? (size_t)min_u64(size, worker->view.address - chain->chunk) : 0;
+	const unsigned char *bytes = worker->view.bytes - size;
+	const size_t count = pass->select(
+		&pass->ranges, bytes, size / word, word, pass->info->order, worker->hits, &zeros);
+	for (size_t i = 0; i < count; i++) {
+		const size_t at = (size_t)worker->hits[i] * word;
 		uint32_t id;
-		const uint64_t value = word_load(bytes + i, word, pass->info->order);
-		if (value == 0 || !value_identify(pass, value, &id))
+		if (!word_identify(worker, bytes + at, &id))
 			continue;
-		worker->tallies[id].last = worker->view.address - worker->context + i;
+		worker->tallies[id].last = worker->view.address - size + at;
 		worker->tallies[id].last_scan = worker->number + 1;
 		worker->before = id;
 		worker->before_address = worker->tallies[id].last;
@@ -395,47 +418,47 @@ static void chunk_feed(struct worker *worker)
 	const unsigned word = pass->info->word_size;
 	const enum byte_order order = pass->info->order;
 	size_t zeros;
+	if (!pass->counting)
+		context_feed(worker);
 	const size_t count = pass->select(
 		&pass->ranges, view->bytes, view->size / word, word, order, worker->hits, &zeros);
 	worker->words += view->size / word;
 	worker->zeros += zeros;
-	if (count == 0)
-		return;
-	if (pass->counting) {
-		for (size_t i = 0; i < count; i++) {
-			const uint64_t value = word_load(
-				view->bytes + (size_t)worker->hits[i] * word, word, order);
-			uint32_t *cell = &worker->cells[candidate_cell(&pass->hash, value)];
-			*cell += *cell != UINT32_MAX && ranges_have(&pass->ranges, value);
-		}
-		return;
-	}
-	context_feed(worker);
 	for (size_t i = 0; i < count; i++) {
 		const size_t at = (size_t)worker->hits[i] * word;
-		const uint64_t value = word_load(view->bytes + at, word, order);
-		struct recent *recent = &worker->recent[(value >> 3 ^ value >> 12) % RECENT];
-		if (recent->value != value) {
-			uint32_t id;
-			if (!value_identify(pass, value, &id))
-				continue;
-			*recent = (struct recent){value, id};
+		uint32_t id;
+		if (pass->counting) {
+			const uint64_t value = word_load(view->bytes + at, word, order);
+			uint32_t *cell = &worker->cells[candidate_cell(&pass->hash, value)];
+			*cell += *cell != UINT32_MAX && ranges_have(&pass->ranges, value);
+		} else if (word_identify(worker, view->bytes + at, &id)) {
+			hit_count(worker, id, view->address + at);
 		}
-		hit_count(worker, recent->id, view->address + at);
 	}
 }
 
-// Only memory that can be written holds a heap; a program's own data may come before it.
-static void pass_begin_segment(struct pass *pass, const struct image_segment *segment)
+// Begin with the memory at address: the segment, and those that follow without a gap and are alike,
+// up to pass->end. Only memory that can be written holds a heap; a program's own data may come
+// before it.
+static void pass_begin_run(struct pass *pass, uint64_t address)
 {
-	const uint64_t end = segment->address + segment->size;
-	uint64_t start = segment->address;
-	size_t index;
-	while (start < end && places_find(pass->places, start, &index) &&
+	const struct image_segment *segment = image_segment_at(pass->image, address);
+	size_t left = pass->info->segment_count, index;
+	uint64_t start = address;
+	pass->end = address;
+	pass->chain.end = 0;
+	if (segment == NULL)
+		return;
+	const uint32_t writable = segment->flags & PF_W;
+	for (; left > 0 && segment != NULL && (segment->flags & PF_W) == writable; left--) {
+		pass->end = segment->address + segment->size;
+		segment = image_segment_at(pass->image, pass->end);
+	}
+	while (start < pass->end && places_find(pass->places, start, &index) &&
 		pass->places->list[index].type == PLACE_MODULE)
 		start = pass->places->spans[index].end;
-	chain_begin(&pass->chain, pass->info, start, end);
-	if ((segment->flags & PF_W) == 0 || start >= end)
+	chain_begin(&pass->chain, pass->info, start, pass->end);
+	if (writable == 0 || start >= pass->end)
 		pass->chain.end = 0;
 }
 
@@ -468,13 +491,8 @@ static void chunk_follow(struct worker *worker, const struct image_chunk *chunk)
 	if (stopped(pass))
 		return;
 	// Until the turn is passed on, no other thread touches this.
-	if (chunk->address != pass->expected || pass->segment == NULL ||
-		chunk->address - pass->segment->address >= pass->segment->size) {
-		pass->segment = image_segment_at(pass->image, chunk->address);
-		if (pass->segment != NULL)
-			pass_begin_segment(pass, pass->segment);
-		else
-			pass->chain.end = 0;
+	if (chunk->address != pass->expected || chunk->address >= pass->end) {
+		pass_begin_run(pass, chunk->address);
 		pass->tail_size = 0;
 	}
 	pass->expected = end;
@@ -529,7 +547,7 @@ static bool workers_run(struct pass *pass, bool counting, struct error *err)
 	pass->counting = counting;
 	pass->turn = pass->expected = 0;
 	pass->tail_size = 0;
-	pass->segment = NULL;
+	pass->end = 0;
 	pass->passes++;
 	if (!image_scan_open(pass->image, 1, err, &pass->scan))
 		return false;

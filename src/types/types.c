@@ -11,6 +11,8 @@
 // Pointers to what has no name are everywhere (texts, tables); rows are made of frequent ones only.
 #define UNNAMED_MIN 64
 #define STRUCT_MIN 2
+// Where no chunk tells that there is an object, two that are near each other mean nothing.
+#define ALONE_MIN 16
 
 const char *type_kind_name(enum type_kind kind)
 {
@@ -131,7 +133,7 @@ static void type_measure(struct type *type, const struct entry *entry, const str
 	}
 	if (alone == 0)
 		return;
-	const bool header = entry->headers * 10 >= entry->alone * 9;
+	const bool header = entry_has_header(entry);
 	const uint64_t size = header ? entry->header : entry->distance.size;
 	if (size == 0)
 		return;
@@ -247,7 +249,8 @@ static bool struct_add(struct builder *builder, const struct entry *entry, unsig
 	const struct sizes *sizes, uint64_t count)
 {
 	const bool named = entry->type != IDENTITY_NONE;
-	if (count < (named ? STRUCT_MIN : UNNAMED_MIN))
+	const uint64_t least = !named ? UNNAMED_MIN : sizes->opened > 0 ? STRUCT_MIN : ALONE_MIN;
+	if (count < least)
 		return true;
 	char *name = struct_name(entry, offset);
 	if (name == NULL)
