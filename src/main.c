@@ -105,7 +105,7 @@ static bool image_count(const struct image *image, const struct kind_filter *fil
 		.min_count = options->min_count,
 		.word_size = info->word_size,
 		.order = info->order,
-		.memory = options->memory,
+		.memory = options->memory - info->memory,
 		.threads = (unsigned)options->threads,
 		.stop = &stop_signal,
 	};
@@ -130,6 +130,7 @@ static struct report_input input_of(const struct image_info *info)
 	return (struct report_input){
 		.path = info->path,
 		.format = elf && !info->raw_elf ? "elf-core" : "raw",
+		.packing = info->packing,
 		.elf_class = info->elf_class,
 		.byte_order = info->order == ORDER_BIG ? "big" : "little",
 		.machine = elf ? machine_name(info->machine) : NULL,
@@ -269,6 +270,8 @@ static bool dump_open(const char *path, const struct options *options, struct di
 		.raw = options->raw,
 		.offset = options->offset,
 		.limit = options->limit,
+		.memory = options->memory / 4,
+		.stop = &stop_signal,
 	};
 	return image_open(path, &image_options, diag, err, ret);
 }
@@ -317,6 +320,7 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 	     modules_list(names, err, &modules);
 	if (!ok)
 		goto out;
+	image_finish(image, diag);
 	const struct report_head head = {
 		.mode = "words",
 		.version = TOPLEAK_VERSION,

@@ -41,9 +41,10 @@ static void json_write(struct report *report, json_t *object)
 
 static json_t *json_input(const struct report_input *input)
 {
-	return json_pack("{so so so so so so so so so si}",				       //
+	return json_pack("{so so so so so so so so so so si}",				       //
 		"path", json_bytes(input->path),					       //
 		"format", json_bytes(input->format),					       //
+		"compression", json_bytes(input->packing),				       //
 		"class", input->elf_class != 0 ? json_integer(input->elf_class) : json_null(), //
 		"byte_order", json_bytes(input->byte_order),				       //
 		"machine", json_bytes(input->machine),					       //

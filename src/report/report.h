@@ -18,6 +18,7 @@ enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_GDB };
 struct report_input {
 	const char *path;
 	const char *format;	// "elf-core", "raw"
+	const char *packing;	// "zstd"; NULL: not compressed
 	unsigned elf_class;	// 32, 64; 0: no ELF file
 	const char *byte_order; // of the words: "little", "big"
 	const char *machine;	// "x86-64"

@@ -114,6 +114,8 @@ void summary_write(FILE *stream, const struct report_head *head)
 	const struct report_scanned *scanned = &head->scanned;
 	summary_text(stream, input->path);
 	fputs(": ", stream);
+	if (input->packing != NULL)
+		fprintf(stream, "%s, ", input->packing);
 	if (input->machine != NULL)
 		fprintf(stream, "%s core", input->machine);
 	else
