@@ -287,6 +287,10 @@ static bool dump_names(struct image *image, const char *exe, const struct option
 		.mangled = options->no_demangle,
 		.kinds_only = options->no_names,
 	};
+	// What an address points to comes after the words that hold it.
+	if (options->kinds != 0 && image_info(image)->once)
+		return error_usage(err, "--kind: %s comes through a pipe; save it to a file first",
+			image_info(image)->path);
 	if (!names_create(image, &names_options, diag, err, ret))
 		return false;
 	const kind_set addresses = (kind_set)options->kinds & KINDS_ADDRESS;
@@ -310,17 +314,22 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 	struct kind_filter filter;
 	struct count_result result = {0};
 	struct module_list modules = {0};
+	const bool choose = options->kinds != 0;
 	bool ok = dump_open(path, options, diag, err, &image) &&
-		  dump_names(image, exe, options, diag, err, &names);
+		  (!choose || dump_names(image, exe, options, diag, err, &names));
 	if (!ok)
 		goto out;
-	if (options->kinds != 0)
+	if (choose)
 		names_filter(names, (kind_set)options->kinds, &filter);
-	ok = image_count(image, options->kinds != 0 ? &filter : NULL, options, err, &result) &&
-	     modules_list(names, err, &modules);
+	ok = image_count(image, choose ? &filter : NULL, options, err, &result);
 	if (!ok)
 		goto out;
 	image_finish(image, diag);
+	// Memory that comes through a pipe can be read at an address only now.
+	ok = (choose || dump_names(image, exe, options, diag, err, &names)) &&
+	     modules_list(names, err, &modules);
+	if (!ok)
+		goto out;
 	const struct report_head head = {
 		.mode = "words",
 		.version = TOPLEAK_VERSION,
