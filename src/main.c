@@ -83,7 +83,7 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 	*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
 	if (words->filter != NULL) {
 		ret->words = kind_filter_select(words->filter, buffer, ret->words);
-		if ((words->filter->wanted >> KIND_ZERO & 1) == 0)
+		if (!kind_filter_wants(words->filter, KIND_ZERO))
 			ret->zeros = 0;
 	}
 	return more;
@@ -311,17 +311,15 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 	const bool people = (isatty(2) && !options->quiet) || options->verbose;
 	struct image *image = NULL;
 	struct names *names = NULL;
-	struct kind_filter filter;
+	struct kind_filter *filter = NULL; // NULL: all words
 	struct count_result result = {0};
 	struct module_list modules = {0};
 	const bool choose = options->kinds != 0;
-	bool ok = dump_open(path, options, diag, err, &image) &&
-		  (!choose || dump_names(image, exe, options, diag, err, &names));
-	if (!ok)
-		goto out;
-	if (choose)
-		names_filter(names, (kind_set)options->kinds, &filter);
-	ok = image_count(image, choose ? &filter : NULL, options, err, &result);
+	bool ok =
+		dump_open(path, options, diag, err, &image) &&
+		(!choose || (dump_names(image, exe, options, diag, err, &names) &&
+				    names_filter(names, (kind_set)options->kinds, err, &filter))) &&
+		image_count(image, filter, options, err, &result);
 	if (!ok)
 		goto out;
 	image_finish(image, diag);
@@ -353,6 +351,7 @@ static bool dump_report(const char *path, const char *exe, const struct options 
 out:
 	module_list_deinit(&modules);
 	count_result_deinit(&result);
+	kind_filter_destroy(filter);
 	names_destroy(names);
 	image_close(image);
 	return ok;

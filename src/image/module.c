@@ -325,6 +325,8 @@ static bool module_add_segments(struct builder *builder, size_t index, size_t kn
 		if (segment.type != PT_LOAD ||
 			__builtin_add_overflow(start, segment.memory_size, &end))
 			continue;
+		// The rest of the last page is nobody else's.
+		end = end > UINT64_MAX - 4095 ? end : (end + 4095) & ~(uint64_t)4095;
 		for (size_t low = 0, high = known; start < end && gaps < GAPS_MAX; gaps++) {
 			while (low < high) {
 				const size_t middle = low + (high - low) / 2;
@@ -465,9 +467,13 @@ static bool modules_build(struct builder *builder)
 	modules_find_files(builder);
 	if (!modules_add_segments(builder) || !modules_add_overlay(builder))
 		return false;
-	for (size_t i = 0; i < builder->modules->count; i++)
-		if (builder->modules->list[i].is_main)
-			builder->modules->main = &builder->modules->list[i];
+	for (size_t i = 0; i < builder->modules->count; i++) {
+		struct module *module = &builder->modules->list[i];
+		if (module->is_main)
+			builder->modules->main = module;
+		if (module->start > module->end)
+			module->start = module->end = 0;
+	}
 	return true;
 }
 

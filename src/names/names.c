@@ -142,9 +142,10 @@ bool names_has_addresses(const struct names *names)
 	return info->format == IMAGE_ELF_CORE && !info->overridden;
 }
 
-void names_filter(const struct names *names, kind_set wanted, struct kind_filter *ret)
+bool names_filter(
+	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret)
 {
-	kind_filter_init(ret, &names->kinds, wanted);
+	return kind_filter_create(&names->kinds, wanted, err, ret);
 }
 
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])
