@@ -170,12 +170,18 @@ static inline struct text_test text_test(uint64_t word, unsigned size)
 	const uint64_t low = word & REPEAT(0x7f);
 	const uint64_t control = ~(low + REPEAT(0x60)) | (low + REPEAT(0x01));
 	const bool bad = (control & ~word & REPEAT(0x80)) != 0 || length < size / 2;
-	const bool high = (word & REPEAT(0x80)) != 0;
-	// A UTF-8 sequence cannot end with the byte that begins one.
-	const bool open = (word >> (8 * (length - 1)) & 0xc0) == 0xc0;
-	const bool is_text = !bad && !high;
+	const uint64_t high = word & REPEAT(0x80);
+	// In UTF-8 a byte that begins a sequence is followed by one that continues it, and before
+	// such a one there is one of the two. The rest is left to the decoder.
+	const uint64_t begins = high & word << 1, continues = high & ~begins;
+	const bool open = (begins << 8 & ~continues) != 0 || (continues & ~(high << 8)) != 0 ||
+			  (begins >> (8 * (length - 1)) & 0x80) != 0;
+	const bool ascii = high == 0, whole = length == size;
 	return (struct text_test){
-		is_text & (length == size), is_text & (length != size), !bad & high & !open};
+		.full = !(bad | !ascii | !whole),
+		.part = !(bad | !ascii | whole),
+		.unsure = !(bad | ascii | open),
+	};
 }
 
 static inline bool filter_test(const struct kind_filter *filter, uint64_t value, unsigned size,
@@ -197,7 +203,7 @@ static inline bool filter_test(const struct kind_filter *filter, uint64_t value,
 		kind = page != PAGE_NONE ? page : kind;
 		kind = text.full & !in_file ? KIND_TEXT : kind;
 		kind = value == 0 ? KIND_ZERO : kind;
-		unsure |= text.unsure;
+		unsure |= text.unsure & (page == PAGE_NONE || size == 4);
 	}
 	if (__builtin_expect(unsure, 0))
 		kind = kinds_of(&filter->kinds, value);
