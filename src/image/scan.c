@@ -6,15 +6,17 @@
 #include <stdlib.h>
 
 #include "image/internal.h"
+#include "image/sequence.h"
 
 struct image_scan {
 	const struct image *image;
+	struct sequence *sequence; // that does the work, if the file is read in order
 	unsigned stride;
 	pthread_mutex_t lock; // for all that follows
 	size_t range;	      // that is being read
 	uint64_t at;	      // bytes of its words that have been handed out
 	uint64_t data_end;    // up to here, in the same measure, the file has data
-	uint64_t sequence;    // number of the next chunk
+	uint64_t number;      // of the next chunk
 };
 
 bool image_scan_open(
@@ -29,6 +31,10 @@ bool image_scan_open(
 		free(scan);
 		return error_memory(err);
 	}
+	if (image->file.in_order && !sequence_open(image, stride > 1, err, &scan->sequence)) {
+		image_scan_close(scan);
+		return false;
+	}
 	*ret = scan;
 	return true;
 }
@@ -37,6 +43,7 @@ void image_scan_close(struct image_scan *scan)
 {
 	if (scan == NULL)
 		return;
+	sequence_close(scan->sequence);
 	pthread_mutex_destroy(&scan->lock);
 	free(scan);
 }
@@ -78,10 +85,12 @@ int image_scan_next(
 {
 	uint64_t offset;
 	int more;
+	if (scan->sequence != NULL)
+		return sequence_next(scan->sequence, buffer, ret, err);
 	pthread_mutex_lock(&scan->lock);
 	do
 		more = scan_take(scan, ret, &offset);
-	while (more > 0 && ret->size > 0 && scan->sequence++ % scan->stride != 0);
+	while (more > 0 && ret->size > 0 && scan->number++ % scan->stride != 0);
 	pthread_mutex_unlock(&scan->lock);
 	if (more > 0 && ret->size > 0 &&
 		!file_read(&scan->image->file, offset, buffer, ret->size, err))
