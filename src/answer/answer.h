@@ -18,8 +18,10 @@ struct dump {
 	const struct options *options;
 	const atomic_int *stop; // not zero: the number of the signal that ends the run
 	struct diag *diag;
+	const char *exe;     // of the program; NULL: not given
 	struct image *image; // owned
-	struct names *names; // owned
+	struct names *names; // owned; NULL until the memory has been read, unless words are
+			     // chosen by kind
 	double begin;	     // when work on it began, in seconds of a monotonic clock
 };
 

@@ -31,23 +31,23 @@ static bool dump_open_image(struct dump *dump, const char *path, struct error *e
 	return image_open(path, &image_options, dump->diag, err, &dump->image);
 }
 
-static bool dump_open_names(struct dump *dump, const char *exe, struct error *err)
+static bool dump_open_names(struct dump *dump, struct error *err)
 {
 	const struct options *options = dump->options;
 	const struct names_options names_options = {
-		.exe = exe != NULL ? exe : options->exe,
+		.exe = dump->exe != NULL ? dump->exe : options->exe,
 		.sysroot = options->sysroot,
 		.debug_dir = options->debug_dir,
 		.debuginfod = options->debuginfod,
 		.mangled = options->no_demangle,
 		.kinds_only = options->no_names,
 	};
+	const struct image_info *info = image_info(dump->image);
 	if (!names_create(dump->image, &names_options, dump->diag, err, &dump->names))
 		return false;
 	const kind_set addresses = (kind_set)options->kinds & KINDS_ADDRESS;
 	if (addresses == 0 || names_has_addresses(dump->names))
 		return true;
-	const struct image_info *info = image_info(dump->image);
 	return error_usage(err, "--kind %s: nothing is known of the addresses in %s, %s",
 		kind_name((enum kind)__builtin_ctz(addresses)), info->path,
 		info->overridden ? "whose word size or byte order is not that given"
@@ -57,7 +57,16 @@ static bool dump_open_names(struct dump *dump, const char *exe, struct error *er
 bool dump_open(struct dump *dump, const char *path, const char *exe, struct error *err)
 {
 	dump->begin = seconds_now();
-	return dump_open_image(dump, path, err) && dump_open_names(dump, exe, err);
+	dump->exe = exe;
+	if (!dump_open_image(dump, path, err))
+		return false;
+	if (dump->options->kinds == 0)
+		return true;
+	// What an address points to comes after the words that hold it.
+	if (image_info(dump->image)->once)
+		return error_usage(
+			err, "--kind: %s comes through a pipe; save it to a file first", path);
+	return dump_open_names(dump, err);
 }
 
 void dump_close(struct dump *dump)
@@ -173,6 +182,9 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 	const struct image_info *info = image_info(dump->image);
 	*ret = (struct dump_head){0};
 	image_finish(dump->image, dump->diag);
+	// Memory that comes through a pipe can be read at an address only now.
+	if (dump->names == NULL && !dump_open_names(dump, err))
+		return false;
 	ret->head = (struct report_head){
 		.mode = mode,
 		.version = TOPLEAK_VERSION,
