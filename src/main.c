@@ -121,7 +121,9 @@ static struct report_input input_of(const struct image_info *info)
 	const char *arguments = known(process->arguments);
 	return (struct report_input){
 		.path = info->path,
-		.format = elf && !info->raw_elf ? "elf-core" : "raw",
+		.format = info->live		  ? "process"
+			  : elf && !info->raw_elf ? "elf-core"
+						  : "raw",
 		.packing = info->packing,
 		.elf_class = info->elf_class,
 		.byte_order = info->order == ORDER_BIG ? "big" : "little",
@@ -131,6 +133,8 @@ static struct report_input input_of(const struct image_info *info)
 		.signal = signal_name(process->signal),
 		.signal_number = process->signal,
 		.pid = process->pid,
+		.live = info->live,
+		.piped = info->piped,
 		.threads = (unsigned)process->thread_count,
 	};
 }
@@ -205,6 +209,7 @@ static bool dump_report(const char *path, const struct options *options, struct 
 		.offset = options->offset,
 		.limit = options->limit,
 		.memory = options->memory / 4,
+		.pid = (int64_t)options->pid,
 		.stop = &stop_signal,
 	};
 	struct image *image = NULL;
@@ -223,7 +228,8 @@ static bool dump_report(const char *path, const struct options *options, struct 
 		.scanned = scanned_of(image_info(image), &result),
 	};
 	if (result.partial)
-		diag_warn(diag, "%s: interrupted: the counts are only part of the answer", path);
+		diag_warn(diag, "%s: interrupted: the counts are only part of the answer",
+			image_info(image)->path);
 	if (people)
 		summary_write(stderr, &head);
 	ok = rows_report(image, &result, &head, diag, report, err);
@@ -263,6 +269,8 @@ static int run(const struct options *options, struct diag *diag)
 		for (size_t i = 0; i < options->file_count && atomic_load(&stop_signal) == 0; i++) {
 			if (dump_report(options->files[i], options, diag, &report, &err))
 				continue;
+			if (atomic_load(&stop_signal) != 0)
+				break;
 			diag_error(diag, &err);
 			err.text[0] = '\0';
 			status = EXIT_FAILURE;

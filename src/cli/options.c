@@ -60,6 +60,8 @@ static const struct option_spec specs[] = {
 		FIELD(offset), FIELD(raw), 0, UINT64_MAX, NULL},
 	{"limit", NULL, 'l', TYPE_NUMBER, "WORDS", "read this many words; implies --raw",
 		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
+	{"pid", NULL, 'p', TYPE_NUMBER, "PID", "read the memory of a live process instead of a file",
+		FIELD(pid), 0, 1, INT32_MAX, NULL},
 	{"threads", NULL, 'j', TYPE_NUMBER, "N", "use at most N threads (one for each processor)",
 		FIELD(threads), 0, 1, 256, NULL},
 	{"memory", NULL, 'm', TYPE_SIZE, "SIZE", "use at most this much memory (128M)",
@@ -247,9 +249,15 @@ static bool options_read(int argc, char **argv, struct error *err, struct option
 }
 
 // What cannot be asked together.
-static bool options_check(const struct options *options, struct error *err)
+static bool options_check(const struct options *options, char **files, struct error *err)
 {
-	if (options->file_count == 0)
+	if (options->pid != 0 && options->file_count > 0)
+		return error_usage(err, "--pid: takes no file (%s)", files[0]);
+	if (options->pid != 0 && options->raw)
+		return error_usage(err,
+			"--pid: a process is no plain bytes; --raw, --offset and --limit are for "
+			"files");
+	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
 	if (options->output == OUTPUT_GDB && options->file_count > 1)
 		return error_usage(err, "--output gdb: takes one file, not %zu; gdb reads one core",
@@ -270,13 +278,15 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	if (!options_read(argc, argv, err, &options))
 		return false;
 	options.file_count = (size_t)(argc - optind);
-	if (!options.help && !options.version && !options_check(&options, err))
+	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);
 	if (options.files == NULL)
 		return error_memory(err);
 	for (size_t i = 0; i < options.file_count; i++)
 		options.files[i] = argv[optind + (int)i];
+	if (options.pid != 0)
+		options.file_count = 1;
 	*ret = options;
 	return true;
 }
@@ -290,6 +300,7 @@ void options_deinit(struct options *options)
 void options_help(FILE *stream)
 {
 	fputs("Usage: topleak [OPTION]... CORE...\n"
+	      "       topleak [OPTION]... --pid PID\n"
 	      "Print the most frequent words of a core dump, and what they are.\n\n",
 		stream);
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
@@ -307,7 +318,8 @@ void options_help(FILE *stream)
 			fputs("      ", stream);
 		fprintf(stream, "%-22s %s\n", names, spec->help);
 	}
-	fputs("\nSizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
+	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
+	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
 	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
 	      "The manual has it all: man topleak\n",
 		stream);

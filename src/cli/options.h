@@ -24,6 +24,7 @@ struct options {
 	uint64_t limit;	    // words
 	uint64_t threads;   // 0: as many as there are processors
 	uint64_t memory;    // bytes
+	uint64_t pid;	    // of a live process; then there is one file, NULL
 	uint64_t output;    // enum output
 	bool order_given, raw;
 	bool no_names;
