@@ -16,14 +16,19 @@ HASH := \#
 # 1 if a program with this header links with these libraries; HAVE_X=0 or 1 overrides each probe.
 probe = $(shell printf '$(HASH)include <$(1)>\nint main(void){return 0;}\n' | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo 1 || echo 0)
-HAVE_JANSSON ?= $(call probe,jansson.h,-ljansson)
-HAVE_LIBARCHIVE ?= $(call probe,archive.h,-larchive)
+LIBRARIES := JANSSON LIBARCHIVE LIBDW LIBIBERTY
+HAVE_JANSSON := $(or $(HAVE_JANSSON),$(call probe,jansson.h,-ljansson))
+HAVE_LIBARCHIVE := $(or $(HAVE_LIBARCHIVE),$(call probe,archive.h,-larchive))
+HAVE_LIBDW := $(or $(HAVE_LIBDW),$(call probe,elfutils/libdwfl.h,-ldw -lelf))
+HAVE_LIBIBERTY := $(or $(HAVE_LIBIBERTY),$(call probe,libiberty/demangle.h,-liberty))
+have = $(if $(filter 1,$(HAVE_$(1))),$(2))
 
-DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DHAVE_JANSSON=$(HAVE_JANSSON) \
-	-DHAVE_LIBARCHIVE=$(HAVE_LIBARCHIVE)
+DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' \
+	$(foreach library,$(LIBRARIES),-DHAVE_$(library)=$(HAVE_$(library)))
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
-FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)/= $(CPPFLAGS) $(CFLAGS)
-LIBS := -lelf $(if $(filter 1,$(HAVE_JANSSON)),-ljansson) $(if $(filter 1,$(HAVE_LIBARCHIVE)),-larchive)
+FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) $(CFLAGS)
+LIBS := $(call have,LIBDW,-ldw) -lelf $(call have,LIBIBERTY,-liberty) $(call have,JANSSON,-ljansson) \
+	$(call have,LIBARCHIVE,-larchive) -ldl
 
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
 ifneq ($(HAVE_JANSSON),1)
@@ -48,11 +53,15 @@ $(BUILD)/flags: FORCE
 .PHONY: FORCE
 FORCE:
 
-check: all
+# The engine's own test, beside topleak: where tests/engine.bats looks for it.
+$(BUILD)/test-engine: tests/engine.c $(filter $(BUILD)/obj/base/% $(BUILD)/obj/count/%,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
+
+check: all $(BUILD)/test-engine
 	tests/run
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:

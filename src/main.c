@@ -14,6 +14,7 @@
 
 #include "cli/options.h"
 #include "count/count.h"
+#include "image/binary.h"
 #include "image/image.h"
 #include "image/machine.h"
 #include "names/names.h"
@@ -60,6 +61,7 @@ static bool descriptors_init(struct error *err)
 struct words {
 	const struct image *image;
 	struct image_scan *scan;
+	const struct kind_filter *filter; // NULL: all words
 };
 
 static bool words_start(void *context, unsigned stride, struct error *err)
@@ -76,20 +78,28 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 	const unsigned size = image_info(words->image)->word_size;
 	struct image_chunk chunk;
 	const int more = image_scan_next(words->scan, buffer, &chunk, err);
-	if (more > 0)
-		*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
+	if (more <= 0)
+		return more;
+	*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
+	if (words->filter != NULL) {
+		ret->words = kind_filter_select(words->filter, buffer, ret->words);
+		if ((words->filter->wanted >> KIND_ZERO & 1) == 0)
+			ret->zeros = 0;
+	}
 	return more;
 }
 
-static bool image_count(const struct image *image, const struct options *options, struct error *err,
-	struct count_result *ret)
+static bool image_count(const struct image *image, const struct kind_filter *filter,
+	const struct options *options, struct error *err, struct count_result *ret)
 {
 	const struct image_info *info = image_info(image);
-	struct words words = {.image = image};
+	struct words words = {.image = image, .filter = filter};
 	const struct count_source source = {
 		.context = &words,
 		.start = words_start,
 		.next = words_next,
+		// Of what is unpacked a sample is the beginning, which is kept.
+		.access = info->once ? COUNT_ONCE : COUNT_SEEK,
 		.words = info->bytes_present / info->word_size,
 	};
 	const struct count_options count_options = {
@@ -101,6 +111,12 @@ static bool image_count(const struct image *image, const struct options *options
 		.threads = (unsigned)options->threads,
 		.stop = &stop_signal,
 	};
+	const size_t needed = count_memory_needed(options->top);
+	if (needed > COUNT_MEMORY_MIN && needed > count_options.memory)
+		return error_usage(err,
+			"--top %" PRIu64 ": does not fit --memory, of which reading %s takes a "
+			"quarter; use -m %zuM or more",
+			options->top, info->path, (needed / 3 * 4 + (1 << 20)) >> 20);
 	const bool ok = count_words(&source, &count_options, err, ret);
 	image_scan_close(words.scan);
 	return ok;
@@ -153,22 +169,85 @@ static struct report_scanned scanned_of(
 	};
 }
 
-static bool rows_report(const struct image *image, const struct count_result *result,
-	const struct report_head *head, struct diag *diag, struct report *report, struct error *err)
+static struct report_memory memory_of(const struct names *names)
 {
-	struct names *names = NULL;
-	const struct names_options names_options = {0};
-	if (head->names && !names_create(image, &names_options, diag, err, &names))
-		return false;
+	uint64_t bytes[KIND_COUNT];
+	names_measure(names, bytes);
+	return (struct report_memory){
+		.heap = bytes[KIND_HEAP],
+		.anon = bytes[KIND_ANON],
+		.stacks = bytes[KIND_STACK],
+		.files = bytes[KIND_CODE] + bytes[KIND_DATA],
+		.known = names_has_addresses(names),
+	};
+}
+
+// The modules, and the texts they need.
+struct module_list {
+	struct report_module *modules; // owned
+	struct build_id_text *ids;     // owned: two for each
+	size_t count;
+};
+
+static struct report_module module_of(const struct module *module, struct build_id_text ids[2])
+{
+	ids[0] = build_id_format(&module->build_id);
+	ids[1] = build_id_format(&module->file_build_id);
+	return (struct report_module){
+		.path = module->path,
+		.state = module_state_name(module),
+		.file = module->file != NULL ? module->file->path : module->refused,
+		.build_id = known(ids[0].text),
+		.file_build_id = known(ids[1].text),
+		.start = module->start,
+		.end = module->end,
+		.bias = module->bias,
+		.main = module->is_main,
+		.doubtful = module->state == MODULE_UNVERIFIED ||
+			    module->state == MODULE_MISMATCH || module->state == MODULE_MISSING,
+	};
+}
+
+// Files that are no programs are left out: there can be thousands.
+static bool modules_list(struct names *names, struct error *err, struct module_list *ret)
+{
+	const struct modules *modules = names_modules(names);
+	*ret = (struct module_list){
+		.modules = calloc(modules->count + 1, sizeof *ret->modules),
+		.ids = calloc(2 * modules->count + 1, sizeof *ret->ids),
+	};
+	if (ret->modules == NULL || ret->ids == NULL)
+		return error_memory(err);
+	for (size_t i = 0; i < modules->count; i++)
+		if (modules->list[i].state != MODULE_DATA) {
+			ret->modules[ret->count] =
+				module_of(&modules->list[i], &ret->ids[2 * ret->count]);
+			ret->modules[ret->count].has_symbols =
+				modules->list[i].is_main && names_has_symbols(names);
+			ret->count++;
+		}
+	return true;
+}
+
+static void module_list_deinit(struct module_list *list)
+{
+	free(list->modules);
+	free(list->ids);
+}
+
+static bool rows_report(struct names *names, const struct count_result *result,
+	const struct report_head *head, struct report *report, struct error *err)
+{
 	report_begin(report, head);
 	for (size_t i = 0; i < result->row_count; i++) {
 		struct report_word row = {
 			.value = result->rows[i].value,
 			.count = result->rows[i].count,
+			.count_max = result->rows[i].count_max,
 			.kind = "",
 			.text = "",
 		};
-		if (names != NULL) {
+		if (head->names) {
 			const struct name name = names_describe(names, row.value);
 			row.kind = kind_name(name.kind);
 			row.text = name.text;
@@ -176,7 +255,6 @@ static bool rows_report(const struct image *image, const struct count_result *re
 		report_word(report, &row);
 	}
 	report_end(report);
-	names_destroy(names);
 	return report_flush(report, err);
 }
 
@@ -195,12 +273,29 @@ static void time_print(
 		result->threads, result->threads == 1 ? "" : "s");
 }
 
-// Answer for one dump.
-static bool dump_report(const char *path, const struct options *options, struct diag *diag,
-	struct report *report, struct error *err)
+// A pipe is read once; what that leaves open.
+static void inexact_warn(
+	const struct image_info *info, const struct count_result *result, struct diag *diag)
 {
-	const double begin = seconds_now();
-	const bool people = (isatty(2) && !options->quiet) || options->verbose;
+	bool exact = true;
+	for (size_t i = 0; i < result->row_count; i++)
+		exact = exact && result->rows[i].count == result->rows[i].count_max;
+	const uint64_t last = result->row_count > 0 ? result->rows[result->row_count - 1].count : 0;
+	if (!exact)
+		diag_warn(diag,
+			"%s: can be read only once: counts are intervals where they are not "
+			"certain; for exact ones save the dump to a file, or use a larger --memory",
+			info->path);
+	if (!exact && result->rest_max > last)
+		diag_warn(diag,
+			"%s: words that have no row may occur up to %" PRIu64
+			" times, more often than those of the last rows",
+			info->path, result->rest_max);
+}
+
+static bool dump_open(const char *path, const struct options *options, struct diag *diag,
+	struct error *err, struct image **ret)
+{
 	const struct image_options image_options = {
 		.word_size = (unsigned)options->word_size,
 		.order_given = options->order_given,
@@ -212,34 +307,126 @@ static bool dump_report(const char *path, const struct options *options, struct 
 		.pid = (int64_t)options->pid,
 		.stop = &stop_signal,
 	};
-	struct image *image = NULL;
-	struct count_result result = {0};
-	bool ok = image_open(path, &image_options, diag, err, &image);
-	if (!ok)
+	return image_open(path, &image_options, diag, err, ret);
+}
+
+static bool dump_names(struct image *image, const char *exe, const struct options *options,
+	struct diag *diag, struct error *err, struct names **ret)
+{
+	const struct names_options names_options = {
+		.exe = exe != NULL ? exe : options->exe,
+		.sysroot = options->sysroot,
+		.debug_dir = options->debug_dir,
+		.debuginfod = options->debuginfod,
+		.mangled = options->no_demangle,
+		.kinds_only = options->no_names,
+	};
+	if (!names_create(image, &names_options, diag, err, ret))
 		return false;
-	if (!(ok = image_count(image, options, err, &result)))
+	const kind_set addresses = (kind_set)options->kinds & KINDS_ADDRESS;
+	if (addresses == 0 || names_has_addresses(*ret))
+		return true;
+	const enum kind kind = (enum kind)__builtin_ctz(addresses);
+	return error_usage(err, "--kind %s: nothing is known of the addresses in %s, %s",
+		kind_name(kind), image_info(image)->path,
+		image_info(image)->overridden ? "whose word size or byte order is not that given"
+					      : "which is read as plain bytes");
+}
+
+// Answer for one dump of the program exe; NULL: not given.
+static bool dump_report(const char *path, const char *exe, const struct options *options,
+	struct diag *diag, struct report *report, struct error *err)
+{
+	const double begin = seconds_now();
+	const bool people = (isatty(2) && !options->quiet) || options->verbose;
+	struct image *image = NULL;
+	struct names *names = NULL;
+	struct kind_filter filter;
+	struct count_result result = {0};
+	struct module_list modules = {0};
+	bool ok = dump_open(path, options, diag, err, &image);
+	if (!ok)
+		goto out;
+	// What names need of a dump that is read in order comes by while it is counted.
+	const bool filtered = options->kinds != 0, in_order = image_info(image)->in_order;
+	if (filtered || !in_order)
+		ok = dump_names(image, exe, options, diag, err, &names);
+	if (ok && filtered)
+		names_filter(names, (kind_set)options->kinds, &filter);
+	ok = ok && image_count(image, filtered ? &filter : NULL, options, err, &result);
+	if (!ok)
 		goto out;
 	image_finish(image, diag);
+	if (in_order && (!filtered || image_info(image)->once)) {
+		names_destroy(names);
+		names = NULL;
+		ok = dump_names(image, exe, options, diag, err, &names);
+	}
+	if (!ok || !(ok = modules_list(names, err, &modules)))
+		goto out;
 	const struct report_head head = {
 		.mode = "words",
 		.version = TOPLEAK_VERSION,
 		.names = !options->no_names,
 		.input = input_of(image_info(image)),
 		.scanned = scanned_of(image_info(image), &result),
+		.memory = memory_of(names),
+		.modules = modules.modules,
+		.module_count = modules.count,
+		.verbose = options->verbose,
 	};
 	if (result.partial)
 		diag_warn(diag, "%s: interrupted: the counts are only part of the answer",
 			image_info(image)->path);
+	inexact_warn(image_info(image), &result, diag);
 	if (people)
 		summary_write(stderr, &head);
-	ok = rows_report(image, &result, &head, diag, report, err);
+	ok = rows_report(names, &result, &head, report, err);
 	if (ok && people)
 		summary_next(stderr, &head);
 	if (ok && options->time)
 		time_print(image_info(image), &result, seconds_now() - begin);
 out:
+	module_list_deinit(&modules);
 	count_result_deinit(&result);
+	names_destroy(names);
 	image_close(image);
+	return ok;
+}
+
+// A program before a core is its --exe.
+static bool is_exe(const struct options *options, size_t index)
+{
+	return !options->raw && index + 1 < options->file_count &&
+	       binary_is_program(options->files[index]);
+}
+
+static bool dumps_report(
+	const struct options *options, struct diag *diag, struct report *report, struct error *err)
+{
+	const char *exe = NULL;
+	bool ok = true;
+	for (size_t i = 0; i < options->file_count && atomic_load(&stop_signal) == 0; i++) {
+		if (is_exe(options, i)) {
+			exe = options->files[i];
+			continue;
+		}
+		if (dump_report(options->files[i], exe, options, diag, report, err))
+			continue;
+		ok = atomic_load(&stop_signal) != 0 && !ferror(stdout);
+		if (ok) {
+			err->text[0] = '\0';
+			break;
+		}
+		// Without a place to print to the other files are of no use; a wrong wish stays
+		// one.
+		if (ferror(stdout) || err->usage)
+			break;
+		if (i + 1 < options->file_count) {
+			diag_error(diag, err);
+			err->text[0] = '\0';
+		}
+	}
 	return ok;
 }
 
@@ -259,29 +446,23 @@ static int run(const struct options *options, struct diag *diag)
 	};
 	struct error err = {0};
 	struct report report;
-	int status = EXIT_SUCCESS;
+	size_t dumps = 0;
+	for (size_t i = 0; i < options->file_count; i++)
+		dumps += !is_exe(options, i);
 	const size_t needed = count_memory_needed(options->top);
+	bool ok = false;
 	if (options->memory < needed)
 		error_usage(&err, "--top %" PRIu64 ": does not fit --memory; use -m %zuM or more",
 			options->top, (needed + (1 << 20) - 1) >> 20);
-	else if (report_init(
-			 &report, stdout, formats[options->output], options->file_count > 1, &err))
-		for (size_t i = 0; i < options->file_count && atomic_load(&stop_signal) == 0; i++) {
-			if (dump_report(options->files[i], options, diag, &report, &err))
-				continue;
-			if (atomic_load(&stop_signal) != 0)
-				break;
-			diag_error(diag, &err);
-			err.text[0] = '\0';
-			status = EXIT_FAILURE;
-			// Without a place to print to the other files are of no use.
-			if (ferror(stdout))
-				break;
-		}
-	if (err.text[0] != '\0') {
+	else if (options->output == OUTPUT_GDB && dumps > 1)
+		error_usage(
+			&err, "--output gdb: takes one file, not %zu; gdb reads one core", dumps);
+	else
+		ok = report_init(&report, stdout, formats[options->output], dumps > 1, &err) &&
+		     dumps_report(options, diag, &report, &err);
+	int status = ok ? EXIT_SUCCESS : err.usage ? EXIT_USAGE : EXIT_FAILURE;
+	if (err.text[0] != '\0')
 		diag_error(diag, &err);
-		status = err.usage ? EXIT_USAGE : EXIT_FAILURE;
-	}
 	const int number = atomic_load(&stop_signal);
 	return number != 0 && status == EXIT_SUCCESS ? 128 + number : status;
 }

@@ -115,7 +115,7 @@ $file.b"
 	equal "${#lines[@]}" 2
 	topleak -0 -o csv "$file.a" "$file.b"
 	equal "${#lines[@]}" 3
-	equal "${lines[2]}" "\"$file.b\",0x0000000000000008,1,number,\"8\""
+	equal "${lines[2]}" "$file.b,0x0000000000000008,1,number,8"
 	topleak -1 --no-names "$file.missing" "$file.b"
 	contains "$output" "0x0000000000000008 : 1"
 }

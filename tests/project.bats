@@ -37,14 +37,14 @@ build_with() {
 	for folder in one "two/longer"; do
 		mkdir -p "$BATS_TEST_TMPDIR/$folder"
 		cp -r Makefile src "$BATS_TEST_TMPDIR/$folder"
-		make -C "$BATS_TEST_TMPDIR/$folder" build/topleak
+		make -s -C "$BATS_TEST_TMPDIR/$folder" build/topleak
 	done
 	cmp "$BATS_TEST_TMPDIR/one/build/topleak" "$BATS_TEST_TMPDIR/two/longer/build/topleak"
 }
 
 @test "make install and uninstall leave nothing behind" {
 	local root=$BATS_TEST_TMPDIR/root
-	make install DESTDIR="$root" PREFIX=/opt/tools
+	make -s install DESTDIR="$root" PREFIX=/opt/tools
 	[ -z "$(find "$root" ! -type d ! -path "$root/opt/tools/*")" ]
 	"$root/opt/tools/bin/topleak" --version
 	[ -f "$root/opt/tools/share/man/man1/topleak.1" ]

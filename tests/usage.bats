@@ -91,7 +91,7 @@ setup() {
 	topleak -0 --no-names --size 1 --offset 4 --limit 4 --output human "$core"
 	equal "$output" "0x0000000000000007 : 2"
 	topleak -0 --size=2 --offset=4 --limit=5 --output=gdb "$core"
-	equal "$(grep '^x ' <<<"$output" | xargs)" "x 0x8 x 0x7"
+	equal "$(grep '^x ' <<<"$output" | xargs)" "x 0x0000000000000008 x 0x0000000000000007"
 	topleak -0 -n1 -s4 -l5 -ohuman --time "$core"
 	contains "$output" "0x0000000000000008 : 3"
 }
@@ -117,7 +117,7 @@ setup() {
 
 @test "-h and -V print to stdout and need no file" {
 	topleak -0 --help
-	contains "$output" "usage: topleak"
+	contains "$output" "Usage: topleak"
 	[ -z "$stderr" ]
 	local help=$output
 	topleak -0 -h

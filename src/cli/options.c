@@ -13,6 +13,8 @@ enum type {
 	TYPE_NUMBER, // uint64_t: decimal, or hexadecimal with 0x
 	TYPE_SIZE,   // uint64_t: a number with K, M, G or T
 	TYPE_CHOICE, // uint64_t: one of the words
+	TYPE_SET,    // uint64_t: words with commas between them; their values, each a bit
+	TYPE_TEXT,   // const char *
 };
 
 struct choice {
@@ -39,6 +41,10 @@ static const struct choice outputs[] = {{"text", OUTPUT_TEXT}, {"human", OUTPUT_
 	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {NULL, 0}};
 static const struct choice word_sizes[] = {{"4", 4}, {"8", 8}, {NULL, 0}};
 static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_BIG}, {NULL, 0}};
+// In the order of enum kind in names/kinds.h.
+static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
+	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
+	{"other", 1 << 8}, {NULL, 0}};
 
 // clang-format off
 static const struct option_spec specs[] = {
@@ -46,10 +52,14 @@ static const struct option_spec specs[] = {
 		FIELD(top), 0, 1, 1000000, NULL},
 	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only words that occur at least C times",
 		FIELD(min_count), 0, 1, UINT64_MAX, NULL},
+	{"kind", NULL, 'k', TYPE_SET, "KIND,...", "count only words of these kinds: zero number text code data heap stack anon other",
+		FIELD(kinds), 0, 0, 0, kinds},
 	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: a script for gdb",
 		FIELD(output), 0, 0, 0, outputs},
 	{"no-names", NULL, '\0', TYPE_FLAG, NULL, "print values and counts only",
 		FIELD(no_names), 0, 0, 0, NULL},
+	{"no-demangle", NULL, '\0', TYPE_FLAG, NULL, "print symbols as they are in the file",
+		FIELD(no_demangle), 0, 0, 0, NULL},
 	{"word", NULL, 'w', TYPE_CHOICE, "4|8", "bytes in a word, instead of what the core says",
 		FIELD(word_size), 0, 0, 0, word_sizes},
 	{"endian", NULL, 'e', TYPE_CHOICE, "little|big", "byte order, instead of what the core says",
@@ -62,6 +72,14 @@ static const struct option_spec specs[] = {
 		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
 	{"pid", NULL, 'p', TYPE_NUMBER, "PID", "read the memory of a live process instead of a file",
 		FIELD(pid), 0, 1, INT32_MAX, NULL},
+	{"exe", NULL, 'x', TYPE_TEXT, "FILE", "the program that dumped core",
+		FIELD(exe), 0, 0, 0, NULL},
+	{"sysroot", NULL, '\0', TYPE_TEXT, "DIR", "look for programs and libraries below this folder first",
+		FIELD(sysroot), 0, 0, 0, NULL},
+	{"debug-dir", NULL, '\0', TYPE_TEXT, "DIR", "look for separate debug files in this folder first",
+		FIELD(debug_dir), 0, 0, 0, NULL},
+	{"debuginfod", NULL, '\0', TYPE_FLAG, NULL, "ask the servers in DEBUGINFOD_URLS for what is missing",
+		FIELD(debuginfod), 0, 0, 0, NULL},
 	{"threads", NULL, 'j', TYPE_NUMBER, "N", "use at most N threads (one for each processor)",
 		FIELD(threads), 0, 1, 256, NULL},
 	{"memory", NULL, 'm', TYPE_SIZE, "SIZE", "use at most this much memory (128M)",
@@ -157,6 +175,31 @@ static bool option_set_number(
 	return true;
 }
 
+static bool option_set_words(
+	const struct option_spec *spec, const char *argument, struct error *err, uint64_t *ret)
+{
+	char list[128] = "";
+	choice_list(spec->choices, sizeof list, list);
+	if (spec->type == TYPE_CHOICE) {
+		if (choice_parse(spec->choices, argument, ret))
+			return true;
+		return error_usage(err, "--%s: '%s' is none of: %s", spec->name, argument, list);
+	}
+	for (const char *word = argument;;) {
+		char copy[16];
+		const size_t length = strcspn(word, ",");
+		uint64_t value;
+		snprintf(copy, sizeof copy, "%.*s", (int)min_u64(length, sizeof copy), word);
+		if (!choice_parse(spec->choices, copy, &value))
+			return error_usage(err, "--%s: '%.*s' is none of: %s", spec->name,
+				(int)min_u64(length, 64), word, list);
+		*ret |= value;
+		if (word[length] == '\0')
+			return true;
+		word += length + 1;
+	}
+}
+
 static bool option_set(struct options *options, const struct option_spec *spec,
 	const char *argument, struct error *err)
 {
@@ -171,12 +214,13 @@ static bool option_set(struct options *options, const struct option_spec *spec,
 	case TYPE_SIZE:
 		return option_set_number(spec, argument, err, field);
 	case TYPE_CHOICE:
-		if (choice_parse(spec->choices, argument, field))
-			return true;
-		char list[128] = "";
-		choice_list(spec->choices, sizeof list, list);
-		return error_usage(
-			err, "%s: '%s' is none of: %s", option_label(spec).text, argument, list);
+	case TYPE_SET:
+		return option_set_words(spec, argument, err, field);
+	case TYPE_TEXT:
+		if (argument[0] == '\0')
+			return error_usage(err, "--%s: is empty", spec->name);
+		*(const char **)field = argument;
+		return true;
 	}
 	return false;
 }
@@ -259,9 +303,6 @@ static bool options_check(const struct options *options, char **files, struct er
 			"files");
 	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	if (options->output == OUTPUT_GDB && options->file_count > 1)
-		return error_usage(err, "--output gdb: takes one file, not %zu; gdb reads one core",
-			options->file_count);
 	if (options->quiet && options->verbose)
 		return error_usage(err, "--quiet and --verbose: choose one");
 	return true;
@@ -299,7 +340,7 @@ void options_deinit(struct options *options)
 
 void options_help(FILE *stream)
 {
-	fputs("Usage: topleak [OPTION]... CORE...\n"
+	fputs("Usage: topleak [OPTION]... [EXE] CORE...\n"
 	      "       topleak [OPTION]... --pid PID\n"
 	      "Print the most frequent words of a core dump, and what they are.\n\n",
 		stream);

@@ -18,16 +18,18 @@ struct options {
 	size_t file_count;
 	uint64_t top;
 	uint64_t min_count;
-	uint64_t word_size; // 4, 8 or 0: not given
-	uint64_t order;	    // enum byte_order
-	uint64_t offset;    // bytes
-	uint64_t limit;	    // words
-	uint64_t threads;   // 0: as many as there are processors
-	uint64_t memory;    // bytes
-	uint64_t pid;	    // of a live process; then there is one file, NULL
-	uint64_t output;    // enum output
+	uint64_t word_size;		       // 4, 8 or 0: not given
+	uint64_t order;			       // enum byte_order
+	uint64_t offset;		       // bytes
+	uint64_t limit;			       // words
+	uint64_t threads;		       // 0: as many as there are processors
+	uint64_t memory;		       // bytes
+	uint64_t pid;			       // of a live process; then there is one file, NULL
+	uint64_t output;		       // enum output
+	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
+	const char *exe, *sysroot, *debug_dir; // NULL: not given
 	bool order_given, raw;
-	bool no_names;
+	bool no_names, no_demangle, debuginfod;
 	bool time, verbose, quiet;
 	bool help, version;
 };

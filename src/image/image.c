@@ -233,6 +233,7 @@ static bool image_open_file(struct image *image, const char *path,
 		image_warn(image, diag);
 		return true;
 	}
+	info->in_order = true;
 	info->once = stream_once(image->file.stream);
 	info->memory = options->memory;
 	return image_keep(image, options->memory, diag, err);
@@ -363,23 +364,53 @@ const struct image_segment *image_segment_at(const struct image *image, uint64_t
 	return segment_find(&image->info, address, false);
 }
 
+// Read from the overlay what the dump left out, but nothing that it was meant to hold.
+static size_t image_read_overlay(
+	const struct image *image, uint64_t address, void *buffer, size_t size)
+{
+	const struct image_info *info = &image->info;
+	const struct image_segment *segment = segment_find(info, address, false);
+	const size_t next = segments_up_to(info, address);
+	uint64_t room = UINT64_MAX - address;
+	if (image->overlay == NULL)
+		return 0;
+	if (next < info->segment_count)
+		room = info->segments[next].address - address;
+	if (segment != NULL) {
+		if (address - segment->address < segment->saved || (segment->flags & PF_W) != 0)
+			return 0;
+		room = min_u64(room, segment->size - (address - segment->address));
+	}
+	return overlay_read(image->overlay, address, buffer, (size_t)min_u64(size, room));
+}
+
 size_t image_read(const struct image *image, uint64_t address, void *buffer, size_t size)
 {
 	size_t done = 0;
 	while (done < size) {
-		const struct image_segment *segment =
-			segment_find(&image->info, address + done, true);
-		if (segment == NULL)
-			break;
-		const uint64_t skipped = address + done - segment->address;
-		const size_t piece = (size_t)min_u64(size - done, segment->present - skipped);
-		struct error ignored = {0};
-		if (!file_read(&image->file, segment->offset + skipped, (char *)buffer + done,
-			    piece, &ignored))
-			break;
+		const uint64_t at = address + done;
+		const struct image_segment *segment = segment_find(&image->info, at, true);
+		size_t piece;
+		if (segment == NULL) {
+			piece = image_read_overlay(image, at, (char *)buffer + done, size - done);
+			if (piece == 0)
+				break;
+		} else {
+			const uint64_t skipped = at - segment->address;
+			struct error ignored = {0};
+			piece = (size_t)min_u64(size - done, segment->present - skipped);
+			if (!file_read(&image->file, segment->offset + skipped,
+				    (char *)buffer + done, piece, &ignored))
+				break;
+		}
 		done += piece;
 	}
 	return done;
+}
+
+void image_set_overlay(struct image *image, const struct overlay *overlay)
+{
+	image->overlay = overlay;
 }
 
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret)

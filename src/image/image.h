@@ -69,6 +69,7 @@ struct image_info {
 	const char *packing;	   // what the file is packed with ("zstd"); NULL: not packed
 	bool live;		   // the process is alive; its segments are at their addresses
 	bool piped;		   // through standard input or a pipe: its path says nothing
+	bool in_order;		   // all memory can be read in order only, each time anew
 	bool once;		   // it comes through a pipe and can be scanned only once
 	uint64_t file_size;	   // bytes, unpacked
 	struct image_segment *segments; // sorted by address; those without saved bytes too
@@ -118,6 +119,11 @@ size_t image_read(const struct image *image, uint64_t address, void *buffer, siz
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
 // The segment that holds address, saved or not; NULL if none.
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
+
+struct overlay;
+// Let image_read fall back on overlay (see image/overlay.h) for what the dump left out; NULL: no
+// longer. It must live as long as it is set.
+void image_set_overlay(struct image *image, const struct overlay *overlay);
 
 // The most that one chunk holds, in bytes: a read of this size stays in the second-level cache.
 #define IMAGE_CHUNK_SIZE ((size_t)256 * 1024)

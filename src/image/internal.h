@@ -5,6 +5,7 @@
 
 #include "image/file.h"
 #include "image/image.h"
+#include "image/overlay.h"
 
 // Bytes of the file to scan. address tells how their words are aligned.
 struct range {
@@ -35,6 +36,7 @@ struct image {
 	const atomic_int *stop; // see image_options
 	char *strings;		// the NT_FILE note: mappings point into it
 	unsigned char *auxv;
+	const struct overlay *overlay; // NULL: none
 };
 
 // Fill image->info from the ELF core that the file holds; segments and process included. ident is

@@ -69,6 +69,38 @@ static json_t *json_scanned(const struct report_scanned *scanned)
 		"partial", scanned->partial);
 }
 
+static json_t *json_memory(const struct report_memory *memory)
+{
+	if (!memory->known)
+		return json_null();
+	return json_pack("{so so so so}",	       //
+		"heap", json_number(memory->heap),     //
+		"anon", json_number(memory->anon),     //
+		"stacks", json_number(memory->stacks), //
+		"files", json_number(memory->files));
+}
+
+static json_t *json_address(uint64_t address)
+{
+	char text[24];
+	snprintf(text, sizeof text, "0x%" PRIx64, address);
+	return json_string(text);
+}
+
+static json_t *json_module(const struct report_module *module)
+{
+	return json_pack("{so so so so so so so so sb}",	    //
+		"path", json_bytes(module->path),		    //
+		"state", json_bytes(module->state),		    //
+		"file", json_bytes(module->file),		    //
+		"build_id", json_bytes(module->build_id),	    //
+		"file_build_id", json_bytes(module->file_build_id), //
+		"start", json_address(module->start),		    //
+		"end", json_address(module->end),		    //
+		"bias", json_address(module->bias),		    //
+		"main", module->main);
+}
+
 static void json_member(struct report *report, const char *name, json_t *value)
 {
 	fprintf(report->stream, ",\"%s\":", name);
@@ -82,6 +114,15 @@ static void json_begin(struct report *report)
 		head->version);
 	json_member(report, "input", json_input(&head->input));
 	json_member(report, "scanned", json_scanned(&head->scanned));
+	if (head->names) {
+		json_member(report, "memory", json_memory(&head->memory));
+		fputs(",\"modules\":[", report->stream);
+		for (size_t i = 0; i < head->module_count; i++) {
+			fputs(i > 0 ? "," : "", report->stream);
+			json_write(report, json_module(&head->modules[i]));
+		}
+		putc(']', report->stream);
+	}
 	fputs(",\"top\":[", report->stream);
 }
 
@@ -93,6 +134,11 @@ static void json_word(struct report *report, const struct report_word *row)
 	if (report->rows > 0)
 		putc(',', report->stream);
 	json_t *object = json_pack("{ss so}", "value", value, "count", json_number(row->count));
+	if (object != NULL && row->count_max > row->count &&
+		json_object_set_new(object, "count_max", json_number(row->count_max)) != 0) {
+		json_decref(object);
+		object = NULL;
+	}
 	if (object != NULL && report->head->names &&
 		(json_object_set_new(object, "kind", json_string(row->kind)) != 0 ||
 			json_object_set_new(object, "description", json_bytes(row->text)) != 0)) {

@@ -42,6 +42,26 @@ struct report_scanned {
 	bool partial;	    // interrupted
 };
 
+// An executable or a library of the process. Texts may hold any bytes but NUL; NULL: not known.
+struct report_module {
+	const char *path;	   // in the dump
+	const char *state;	   // "ok", "stripped", "unverified", "mismatch", "missing"
+	const char *file;	   // on this machine: used, or refused if the state is "mismatch"
+	const char *build_id;	   // in the dump, hexadecimal
+	const char *file_build_id; // of the file, hexadecimal
+	uint64_t start, end;	   // addresses
+	uint64_t bias;		   // address minus bias is the address in the file
+	bool main;		   // the program itself
+	bool has_symbols;	   // if it is the main program: its own or a debug file's
+	bool doubtful;		   // worth a word even if nobody asks for all
+};
+
+// The memory that the dump has, in bytes, by what it was used for.
+struct report_memory {
+	uint64_t heap, anon, stacks, files;
+	bool known;
+};
+
 // One answer, before its rows.
 struct report_head {
 	const char *mode;    // "words"
@@ -49,12 +69,17 @@ struct report_head {
 	bool names;	     // rows have descriptions
 	struct report_input input;
 	struct report_scanned scanned;
+	struct report_memory memory;
+	const struct report_module *modules;
+	size_t module_count;
+	bool verbose; // people want to know all
 };
 
 // A row of the most frequent words.
 struct report_word {
 	uint64_t value;
 	uint64_t count;
+	uint64_t count_max; // it may be as many as these; count, if that is exact
 	const char *kind;
 	const char *text; // the description; "" if there is none
 };
