@@ -80,7 +80,11 @@ static bool dumps_answer(
 		}
 		if (dump_answer(options->files[i], exe, options, diag, report, err))
 			continue;
-		ok = false;
+		ok = atomic_load(&stop_signal) != 0 && !ferror(stdout);
+		if (ok) {
+			err->text[0] = '\0';
+			break;
+		}
 		// Without a place to print to the other files are of no use; a wrong wish stays
 		// one.
 		if (ferror(stdout) || err->usage)

@@ -26,6 +26,7 @@ static bool dump_open_image(struct dump *dump, const char *path, struct error *e
 		.offset = options->offset,
 		.limit = options->limit,
 		.memory = options->memory / 4,
+		.pid = (int64_t)options->pid,
 		.stop = dump->stop,
 	};
 	return image_open(path, &image_options, dump->diag, err, &dump->image);
@@ -95,7 +96,9 @@ static struct report_input input_of(const struct image_info *info)
 	const char *arguments = known(process->arguments);
 	return (struct report_input){
 		.path = info->path,
-		.format = elf && !info->raw_elf ? "elf-core" : "raw",
+		.format = info->live		  ? "process"
+			  : elf && !info->raw_elf ? "elf-core"
+						  : "raw",
 		.packing = info->packing,
 		.elf_class = info->elf_class,
 		.byte_order = info->order == ORDER_BIG ? "big" : "little",
@@ -105,6 +108,8 @@ static struct report_input input_of(const struct image_info *info)
 		.signal = signal_name(process->signal),
 		.signal_number = process->signal,
 		.pid = process->pid,
+		.live = info->live,
+		.piped = info->piped,
 		.threads = (unsigned)process->thread_count,
 	};
 }
@@ -182,7 +187,11 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 	const struct image_info *info = image_info(dump->image);
 	*ret = (struct dump_head){0};
 	image_finish(dump->image, dump->diag);
-	// Memory that comes through a pipe can be read at an address only now.
+	// Memory that is read in order can be read at an address only now.
+	if (info->in_order) {
+		names_destroy(dump->names);
+		dump->names = NULL;
+	}
 	if (dump->names == NULL && !dump_open_names(dump, err))
 		return false;
 	ret->head = (struct report_head){

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <inttypes.h>
+
 #include "answer/answer.h"
 #include "count/count.h"
 
@@ -45,6 +47,8 @@ static bool words_count(const struct dump *dump, const struct kind_filter *filte
 		.context = &words,
 		.start = words_start,
 		.next = words_next,
+		// Of what is unpacked a sample is the beginning, which is kept.
+		.access = info->once ? COUNT_ONCE : COUNT_SEEK,
 		.words = info->bytes_present / info->word_size,
 	};
 	const struct count_options count_options = {
@@ -56,9 +60,35 @@ static bool words_count(const struct dump *dump, const struct kind_filter *filte
 		.threads = (unsigned)options->threads,
 		.stop = dump->stop,
 	};
+	const size_t needed = count_memory_needed(options->top);
+	if (needed > COUNT_MEMORY_MIN && needed > count_options.memory)
+		return error_usage(err,
+			"--top %" PRIu64 ": does not fit --memory, of which reading %s takes a "
+			"quarter; use -m %zuM or more",
+			options->top, info->path, (needed / 3 * 4 + (1 << 20)) >> 20);
 	const bool ok = count_words(&source, &count_options, err, ret);
 	image_scan_close(words.scan);
 	return ok;
+}
+
+// A pipe is read once; what that leaves open.
+static void words_warn(
+	const struct image_info *info, const struct count_result *result, struct diag *diag)
+{
+	bool exact = true;
+	for (size_t i = 0; i < result->row_count; i++)
+		exact = exact && result->rows[i].count == result->rows[i].count_max;
+	const uint64_t last = result->row_count > 0 ? result->rows[result->row_count - 1].count : 0;
+	if (!exact)
+		diag_warn(diag,
+			"%s: can be read only once: counts are intervals where they are not "
+			"certain; for exact ones save the dump to a file, or use a larger --memory",
+			info->path);
+	if (!exact && result->rest_max > last)
+		diag_warn(diag,
+			"%s: words that have no row may occur up to %" PRIu64
+			" times, more often than those of the last rows",
+			info->path, result->rest_max);
 }
 
 static bool words_report(struct names *names, const struct count_result *result,
@@ -69,6 +99,7 @@ static bool words_report(struct names *names, const struct count_result *result,
 		struct report_word row = {
 			.value = result->rows[i].value,
 			.count = result->rows[i].count,
+			.count_max = result->rows[i].count_max,
 			.kind = "",
 			.text = "",
 		};
@@ -91,9 +122,11 @@ bool answer_words(struct dump *dump, struct report *report, struct error *err)
 	struct dump_head head = {0};
 	if (options->kinds != 0)
 		names_filter(dump->names, (kind_set)options->kinds, &filter);
-	const bool ok = words_count(dump, options->kinds != 0 ? &filter : NULL, err, &result) &&
-			dump_head_init(dump, "words", result.words, result.partial, err, &head) &&
-			words_report(dump->names, &result, &head.head, report, err);
+	bool ok = words_count(dump, options->kinds != 0 ? &filter : NULL, err, &result);
+	if (ok)
+		words_warn(image_info(dump->image), &result, dump->diag);
+	ok = ok && dump_head_init(dump, "words", result.words, result.partial, err, &head) &&
+	     words_report(dump->names, &result, &head.head, report, err);
 	if (ok) {
 		dump_finish(dump, &head);
 		dump_time(dump, result.passes, result.threads);

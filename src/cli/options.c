@@ -70,6 +70,8 @@ static const struct option_spec specs[] = {
 		FIELD(offset), FIELD(raw), 0, UINT64_MAX, NULL},
 	{"limit", NULL, 'l', TYPE_NUMBER, "WORDS", "read this many words; implies --raw",
 		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
+	{"pid", NULL, 'p', TYPE_NUMBER, "PID", "read the memory of a live process instead of a file",
+		FIELD(pid), 0, 1, INT32_MAX, NULL},
 	{"exe", NULL, 'x', TYPE_TEXT, "FILE", "the program that dumped core",
 		FIELD(exe), 0, 0, 0, NULL},
 	{"sysroot", NULL, '\0', TYPE_TEXT, "DIR", "look for programs and libraries below this folder first",
@@ -291,9 +293,15 @@ static bool options_read(int argc, char **argv, struct error *err, struct option
 }
 
 // What cannot be asked together.
-static bool options_check(const struct options *options, struct error *err)
+static bool options_check(const struct options *options, char **files, struct error *err)
 {
-	if (options->file_count == 0)
+	if (options->pid != 0 && options->file_count > 0)
+		return error_usage(err, "--pid: takes no file (%s)", files[0]);
+	if (options->pid != 0 && options->raw)
+		return error_usage(err,
+			"--pid: a process is no plain bytes; --raw, --offset and --limit are for "
+			"files");
+	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
 	if (options->quiet && options->verbose)
 		return error_usage(err, "--quiet and --verbose: choose one");
@@ -311,13 +319,15 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	if (!options_read(argc, argv, err, &options))
 		return false;
 	options.file_count = (size_t)(argc - optind);
-	if (!options.help && !options.version && !options_check(&options, err))
+	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);
 	if (options.files == NULL)
 		return error_memory(err);
 	for (size_t i = 0; i < options.file_count; i++)
 		options.files[i] = argv[optind + (int)i];
+	if (options.pid != 0)
+		options.file_count = 1;
 	*ret = options;
 	return true;
 }
@@ -331,6 +341,7 @@ void options_deinit(struct options *options)
 void options_help(FILE *stream)
 {
 	fputs("Usage: topleak [OPTION]... [EXE] CORE...\n"
+	      "       topleak [OPTION]... --pid PID\n"
 	      "Print the most frequent words of a core dump, and what they are.\n\n",
 		stream);
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
@@ -348,7 +359,8 @@ void options_help(FILE *stream)
 			fputs("      ", stream);
 		fprintf(stream, "%-22s %s\n", names, spec->help);
 	}
-	fputs("\nSizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
+	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
+	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
 	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
 	      "The manual has it all: man topleak\n",
 		stream);

@@ -24,6 +24,7 @@ struct options {
 	uint64_t limit;			       // words
 	uint64_t threads;		       // 0: as many as there are processors
 	uint64_t memory;		       // bytes
+	uint64_t pid;			       // of a live process; then there is one file, NULL
 	uint64_t output;		       // enum output
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given

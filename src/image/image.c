@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "image/internal.h"
+#include "image/live.h"
 #include "image/magic.h"
 #include "image/stream.h"
 
@@ -203,6 +204,17 @@ static bool image_load(struct image *image, const struct image_options *options,
 	return image_open_raw(image, options, head, false, diag, err);
 }
 
+static bool image_open_live(
+	struct image *image, const struct image_options *options, struct error *err)
+{
+	if (!live_load(image, options->pid, err))
+		return false;
+	if (image->info.process.program[0] == '\0')
+		image_name_program(&image->info.process);
+	image_choose_words(image, options, false);
+	return image_plan_core(image, err);
+}
+
 static bool image_open_file(struct image *image, const char *path,
 	const struct image_options *options, struct diag *diag, struct error *err)
 {
@@ -212,6 +224,7 @@ static bool image_open_file(struct image *image, const char *path,
 		return false;
 	info->path = image->file.path;
 	info->file_size = image->file.size;
+	info->piped = image->file.piped;
 	if (image->file.stream != NULL)
 		info->packing = packing_name(stream_packing(image->file.stream));
 	if (!image_load(image, options, diag, err))
@@ -220,6 +233,7 @@ static bool image_open_file(struct image *image, const char *path,
 		image_warn(image, diag);
 		return true;
 	}
+	info->in_order = true;
 	info->once = stream_once(image->file.stream);
 	info->memory = options->memory;
 	return image_keep(image, options->memory, diag, err);
@@ -233,7 +247,8 @@ bool image_open(const char *path, const struct image_options *options, struct di
 		return error_memory(err);
 	image->info.process.pid = -1;
 	image->stop = options->stop;
-	if (!image_open_file(image, path, options, diag, err)) {
+	if (options->pid != 0 ? !image_open_live(image, options, err)
+			      : !image_open_file(image, path, options, diag, err)) {
 		image_close(image);
 		return false;
 	}
@@ -261,9 +276,24 @@ static void image_cut(struct image *image, uint64_t size)
 		info->bytes_saved = info->bytes_present = image->ranges[0].size;
 }
 
+static void image_finish_live(struct image *image, struct diag *diag)
+{
+	uint64_t bytes;
+	const size_t count = live_skipped(&image->file, &bytes);
+	if (count == 0)
+		return;
+	image->info.bytes_present -= min_u64(bytes, image->info.bytes_present);
+	diag_warn(diag,
+		"%s: %zu mapping%s went away, or could not be read, while the process was read: %s "
+		"skipped",
+		image->info.path, count, count == 1 ? "" : "s", size_format(bytes).text);
+}
+
 void image_finish(struct image *image, struct diag *diag)
 {
 	struct image_info *info = &image->info;
+	if (info->live)
+		image_finish_live(image, diag);
 	if (!image->file.in_order)
 		return;
 	const uint64_t size = stream_size(image->file.stream);

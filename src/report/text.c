@@ -21,6 +21,8 @@ static void text_word(struct report *report, const struct report_word *row)
 {
 	fprintf(report->stream, "0x%0*" PRIx64 " : %" PRIu64,
 		2 * (int)report->head->scanned.word_size, row->value, row->count);
+	if (row->count_max > row->count)
+		fprintf(report->stream, "..%" PRIu64, row->count_max);
 	if (row->text[0] != '\0')
 		fprintf(report->stream, "  %s", row->text);
 	putc('\n', report->stream);
