@@ -365,3 +365,22 @@ void options_help(FILE *stream)
 	      "The manual has it all: man topleak\n",
 		stream);
 }
+
+bool options_info(size_t index, struct option_info *ret)
+{
+	if (index >= SPEC_COUNT)
+		return false;
+	const struct option_spec *spec = &specs[index];
+	*ret = (struct option_info){
+		.name = spec->name,
+		.other = spec->other,
+		.letter = spec->letter,
+		.argument = spec->argument,
+		.help = spec->help,
+		.list = spec->type == TYPE_SET,
+	};
+	const size_t most = sizeof ret->words / sizeof *ret->words - 1;
+	for (size_t i = 0; spec->choices != NULL && spec->choices[i].word != NULL && i < most; i++)
+		ret->words[i] = spec->choices[i].word;
+	return true;
+}

@@ -41,3 +41,17 @@ void options_deinit(struct options *options);
 
 // What --help prints.
 void options_help(FILE *stream);
+
+// An option as it is known outside of this file: to what writes completions for shells.
+struct option_info {
+	const char *name;
+	const char *other;    // a further long name; NULL: none
+	char letter;	      // '\0': none
+	const char *argument; // what kind of argument it takes: "N", "FILE", "DIR"; NULL: none
+	const char *help;
+	bool list;	       // the argument may be several words with commas between them
+	const char *words[16]; // the words that the argument can be, up to NULL
+};
+
+// Describe the option at index. False past the last one.
+bool options_info(size_t index, struct option_info *ret);
