@@ -52,7 +52,7 @@ table() {
 	! sanitized || skip "sanitizers reserve more"
 	local core
 	core=$(distinct)
-	ulimit -v $((24 * 1024))
+	ulimit -v $((64 * 1024)) # enough for the libraries
 	topleak -1 --no-names -j 1 -m 128M -n 1000000 "$core"
 	fails "memory"
 }
