@@ -86,7 +86,7 @@ static bool image_has_words(const struct image *image)
 	return bytes > 0;
 }
 
-static void image_warn_core(const struct image *image, struct diag *diag)
+static void image_warn_core(const struct image *image, const char *fault, struct diag *diag)
 {
 	const struct image_info *info = &image->info;
 	if (info->headers_missing > 0)
@@ -97,9 +97,10 @@ static void image_warn_core(const struct image *image, struct diag *diag)
 	else if (info->bytes_present < info->bytes_saved)
 		diag_warn(diag,
 			"%s: truncated: %s of %s are missing, counts are lower bounds; get the "
-			"whole file (was the disk full, or ulimit -c too small?)",
+			"whole file%s",
 			info->path, size_format(info->bytes_saved - info->bytes_present).text,
-			size_format(info->bytes_saved).text);
+			size_format(info->bytes_saved).text,
+			fault != NULL ? "" : " (was the disk full, or ulimit -c too small?)");
 	if (!image_has_words(image))
 		diag_warn(diag, "%s: holds no memory: there is nothing to count", info->path);
 }
@@ -112,7 +113,7 @@ static void image_warn(const struct image *image, struct diag *diag)
 	if (fault != NULL)
 		diag_warn(diag, "%s: %s", info->path, fault);
 	if (info->format == IMAGE_ELF_CORE && !info->raw_elf)
-		image_warn_core(image, diag);
+		image_warn_core(image, fault, diag);
 	else if (!image_has_words(image))
 		diag_warn(diag, "%s: has no whole word at offset %" PRIu64 " to count", info->path,
 			image->raw_offset);
