@@ -304,6 +304,7 @@ static bool dump_open(const char *path, const struct options *options, struct di
 		.offset = options->offset,
 		.limit = options->limit,
 		.memory = options->memory / 4,
+		.keep = !options->no_names || options->kinds != 0,
 		.pid = (int64_t)options->pid,
 		.stop = &stop_signal,
 	};

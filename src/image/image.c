@@ -10,6 +10,7 @@
 #include "image/internal.h"
 #include "image/live.h"
 #include "image/magic.h"
+#include "image/sequence.h"
 #include "image/stream.h"
 
 static int range_compare(const void *left, const void *right)
@@ -220,7 +221,10 @@ static bool image_open_file(struct image *image, const char *path,
 	const struct image_options *options, struct diag *diag, struct error *err)
 {
 	struct image_info *info = &image->info;
-	const struct file_options file_options = {options->memory, options->stop};
+	const struct file_options file_options = {
+		.memory = options->memory - min_u64(options->memory, SEQUENCE_MEMORY),
+		.stop = options->stop,
+	};
 	if (!file_open(path, &file_options, err, &image->file))
 		return false;
 	info->path = image->file.path;
@@ -237,7 +241,7 @@ static bool image_open_file(struct image *image, const char *path,
 	info->in_order = true;
 	info->once = stream_once(image->file.stream);
 	info->memory = options->memory;
-	return image_keep(image, options->memory, diag, err);
+	return image_keep(image, options->keep ? options->memory : 0, diag, err);
 }
 
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,
