@@ -26,6 +26,7 @@ static bool dump_open_image(struct dump *dump, const char *path, struct error *e
 		.offset = options->offset,
 		.limit = options->limit,
 		.memory = options->memory / 4,
+		.keep = !options->no_names || options->kinds != 0,
 		.pid = (int64_t)options->pid,
 		.stop = dump->stop,
 	};

@@ -10,6 +10,7 @@
 #include "image/internal.h"
 #include "image/live.h"
 #include "image/magic.h"
+#include "image/sequence.h"
 #include "image/stream.h"
 
 static int range_compare(const void *left, const void *right)
@@ -86,7 +87,7 @@ static bool image_has_words(const struct image *image)
 	return bytes > 0;
 }
 
-static void image_warn_core(const struct image *image, struct diag *diag)
+static void image_warn_core(const struct image *image, const char *fault, struct diag *diag)
 {
 	const struct image_info *info = &image->info;
 	if (info->headers_missing > 0)
@@ -97,9 +98,10 @@ static void image_warn_core(const struct image *image, struct diag *diag)
 	else if (info->bytes_present < info->bytes_saved)
 		diag_warn(diag,
 			"%s: truncated: %s of %s are missing, counts are lower bounds; get the "
-			"whole file (was the disk full, or ulimit -c too small?)",
+			"whole file%s",
 			info->path, size_format(info->bytes_saved - info->bytes_present).text,
-			size_format(info->bytes_saved).text);
+			size_format(info->bytes_saved).text,
+			fault != NULL ? "" : " (was the disk full, or ulimit -c too small?)");
 	if (!image_has_words(image))
 		diag_warn(diag, "%s: holds no memory: there is nothing to count", info->path);
 }
@@ -112,7 +114,7 @@ static void image_warn(const struct image *image, struct diag *diag)
 	if (fault != NULL)
 		diag_warn(diag, "%s: %s", info->path, fault);
 	if (info->format == IMAGE_ELF_CORE && !info->raw_elf)
-		image_warn_core(image, diag);
+		image_warn_core(image, fault, diag);
 	else if (!image_has_words(image))
 		diag_warn(diag, "%s: has no whole word at offset %" PRIu64 " to count", info->path,
 			image->raw_offset);
@@ -219,7 +221,10 @@ static bool image_open_file(struct image *image, const char *path,
 	const struct image_options *options, struct diag *diag, struct error *err)
 {
 	struct image_info *info = &image->info;
-	const struct file_options file_options = {options->memory, options->stop};
+	const struct file_options file_options = {
+		.memory = options->memory - min_u64(options->memory, SEQUENCE_MEMORY),
+		.stop = options->stop,
+	};
 	if (!file_open(path, &file_options, err, &image->file))
 		return false;
 	info->path = image->file.path;
@@ -236,7 +241,7 @@ static bool image_open_file(struct image *image, const char *path,
 	info->in_order = true;
 	info->once = stream_once(image->file.stream);
 	info->memory = options->memory;
-	return image_keep(image, options->memory, diag, err);
+	return image_keep(image, options->keep ? options->memory : 0, diag, err);
 }
 
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,

@@ -92,6 +92,7 @@ struct image_options {
 	uint64_t limit;	 // raw only: the number of words to read
 	size_t memory; // bytes that may be used for what must be read in order: a pipe, or what is
 		       // unpacked
+	bool keep;		// of these, too, image_read will be asked for what names need
 	int64_t pid;		// of a live process to read instead of a file; 0: none
 	const atomic_int *stop; // not zero: a pipe is not waited for any longer; NULL: never
 };
