@@ -10,6 +10,7 @@ struct words {
 	const struct image *image;
 	struct image_scan *scan;
 	const struct kind_filter *filter; // NULL: all words
+	struct progress *progress;
 };
 
 static bool words_start(void *context, unsigned stride, struct error *err)
@@ -17,6 +18,7 @@ static bool words_start(void *context, unsigned stride, struct error *err)
 	struct words *words = context;
 	image_scan_close(words->scan);
 	words->scan = NULL;
+	progress_begin(words->progress, image_info(words->image)->bytes_present / stride);
 	return image_scan_open(words->image, stride, err, &words->scan);
 }
 
@@ -28,6 +30,7 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 	const int more = image_scan_next(words->scan, buffer, &chunk, err);
 	if (more <= 0)
 		return more;
+	progress_add(words->progress, chunk.size + chunk.zeros);
 	*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
 	if (words->filter != NULL) {
 		ret->words = kind_filter_select(words->filter, buffer, ret->words);
@@ -37,12 +40,12 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 	return more;
 }
 
-static bool words_count(const struct dump *dump, const struct kind_filter *filter,
-	struct error *err, struct count_result *ret)
+static bool words_count(struct dump *dump, const struct kind_filter *filter, struct error *err,
+	struct count_result *ret)
 {
 	const struct options *options = dump->options;
 	const struct image_info *info = image_info(dump->image);
-	struct words words = {.image = dump->image, .filter = filter};
+	struct words words = {.image = dump->image, .filter = filter, .progress = &dump->progress};
 	const struct count_source source = {
 		.context = &words,
 		.start = words_start,
