@@ -67,6 +67,9 @@ struct image_info {
 	bool overridden;	   // word size or byte order disagree with the ELF header
 	bool raw_elf;		   // an ELF core that is read as plain bytes by the user's wish
 	const char *packing;	   // what the file is packed with ("zstd"); NULL: not packed
+	bool live;		   // the process is alive; its segments are at their addresses
+	bool piped;		   // through standard input or a pipe: its path says nothing
+	bool in_order;		   // all memory can be read in order only, each time anew
 	bool once;		   // it comes through a pipe and can be scanned only once
 	uint64_t file_size;	   // bytes, unpacked
 	struct image_segment *segments; // sorted by address; those without saved bytes too
@@ -89,13 +92,16 @@ struct image_options {
 	uint64_t limit;	 // raw only: the number of words to read
 	size_t memory; // bytes that may be used for what must be read in order: a pipe, or what is
 		       // unpacked
+	bool keep;		// of these, too, image_read will be asked for what names need
+	int64_t pid;		// of a live process to read instead of a file; 0: none
 	const atomic_int *stop; // not zero: a pipe is not waited for any longer; NULL: never
 };
 
 struct image;
 
-// Open the dump at path. Warnings about what is odd but usable go to diag. On success *ret is
-// the caller's, to be closed with image_close; path must live as long.
+// Open the dump at path, "-" for standard input, or a live process. Warnings about what is odd but
+// usable go to diag. On success *ret is the caller's, to be closed with image_close; path must live
+// as long.
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,
 	struct error *err, struct image **ret);
 void image_close(struct image *image);

@@ -134,6 +134,11 @@ static void json_word(struct report *report, const struct report_word *row)
 	if (report->rows > 0)
 		putc(',', report->stream);
 	json_t *object = json_pack("{ss so}", "value", value, "count", json_number(row->count));
+	if (object != NULL && row->count_max > row->count &&
+		json_object_set_new(object, "count_max", json_number(row->count_max)) != 0) {
+		json_decref(object);
+		object = NULL;
+	}
 	if (object != NULL && report->head->names &&
 		(json_object_set_new(object, "kind", json_string(row->kind)) != 0 ||
 			json_object_set_new(object, "description", json_bytes(row->text)) != 0)) {
