@@ -220,9 +220,9 @@ static inline __attribute__((always_inline)) size_t select_words(const struct ki
 		const uint64_t value = word_swap(loaded, size, order);
 		const uint32_t half = (uint32_t)loaded;
 		if (size == 8)
-			memcpy(words + kept * size, &loaded, size);
+			memcpy(words + kept * size, &loaded, sizeof loaded);
 		else
-			memcpy(words + kept * size, &half, size);
+			memcpy(words + kept * size, &half, sizeof half);
 		kept += filter_test(filter, value, size, order, addresses_only);
 	}
 	return kept;

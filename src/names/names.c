@@ -168,9 +168,16 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 		.fetch = names->debuginfod != NULL ? fetch_debug_file : NULL,
 		.context = names->debuginfod,
 	};
-	if (names->symbols[index] == NULL)
-		names->symbols[index] =
-			symbols_create(names->image, &names->modules->list[index], &options);
+	struct module *module = &names->modules->list[index];
+	if (names->symbols[index] != NULL)
+		return names->symbols[index];
+	if (names->debuginfod != NULL && module->file == NULL && module->state != MODULE_MEMORY) {
+		char *path AUTO_FREE =
+			debuginfod_find(names->debuginfod, &module->build_id, DEBUGINFOD_PROGRAM);
+		if (path != NULL)
+			modules_add_file(names->modules, names->image, module, path);
+	}
+	names->symbols[index] = symbols_create(names->image, module, &options);
 	return names->symbols[index];
 }
 
