@@ -27,11 +27,6 @@ compared() {
 @test "node" { compared node -e 'list = []; for (let i = 0; i < 1e5; i++) list.push({i}); process.abort()'; }
 @test "cmake: C++ with many libraries" { compared cmake -E sleep 9; }
 
-@test "clang++: C++ with large libraries" {
-	mkfifo waits.cpp
-	compared clang++ -cc1 -fsyntax-only waits.cpp
-}
-
 @test "python3" {
 	needs python3
 	# What is in the path can be a script that starts it.
