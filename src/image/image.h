@@ -103,7 +103,7 @@ bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret)
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
 
 // The most that one chunk holds, in bytes: a read of this size stays in the second-level cache.
-#define IMAGE_CHUNK_SIZE ((size_t)256 * 1024)
+#define IMAGE_CHUNK_SIZE ((size_t)128 * 1024)
 
 // A piece of memory: whole aligned words of one segment.
 struct image_chunk {
