@@ -34,7 +34,7 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 	*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
 	if (words->filter != NULL) {
 		ret->words = kind_filter_select(words->filter, buffer, ret->words);
-		if ((words->filter->wanted >> KIND_ZERO & 1) == 0)
+		if (!kind_filter_wants(words->filter, KIND_ZERO))
 			ret->zeros = 0;
 	}
 	return more;
@@ -120,12 +120,12 @@ static bool words_report(struct names *names, const struct count_result *result,
 bool answer_words(struct dump *dump, struct report *report, struct error *err)
 {
 	const struct options *options = dump->options;
-	struct kind_filter filter;
+	struct kind_filter *filter = NULL; // all words
 	struct count_result result = {0};
 	struct dump_head head = {0};
-	if (options->kinds != 0)
-		names_filter(dump->names, (kind_set)options->kinds, &filter);
-	bool ok = words_count(dump, options->kinds != 0 ? &filter : NULL, err, &result);
+	bool ok = options->kinds == 0 ||
+		  names_filter(dump->names, (kind_set)options->kinds, err, &filter);
+	ok = ok && words_count(dump, filter, err, &result);
 	if (ok)
 		words_warn(image_info(dump->image), &result, dump->diag);
 	ok = ok && dump_head_init(dump, "words", result.words, result.partial, err, &head) &&
@@ -136,5 +136,6 @@ bool answer_words(struct dump *dump, struct report *report, struct error *err)
 	}
 	dump_head_deinit(&head);
 	count_result_deinit(&result);
+	kind_filter_destroy(filter);
 	return ok;
 }
