@@ -81,7 +81,7 @@ void dump_close(struct dump *dump)
 
 bool dump_wants_summary(const struct dump *dump)
 {
-	return dump->options->verbose || (!dump->options->quiet && isatty(STDERR_FILENO));
+	return !dump->options->quiet && (dump->options->verbose || isatty(STDERR_FILENO));
 }
 
 // NULL for a text that is not known.

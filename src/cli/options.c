@@ -309,8 +309,6 @@ static bool options_check(const struct options *options, char **files, struct er
 			"files");
 	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	if (options->quiet && options->verbose)
-		return error_usage(err, "--quiet and --verbose: choose one");
 	return true;
 }
 
