@@ -10,6 +10,10 @@ LDFLAGS ?=
 PREFIX ?= /usr/local
 BINDIR := $(PREFIX)/bin
 MANDIR := $(PREFIX)/share/man
+# Where each shell looks for completions, and the file's name there.
+COMPLETIONS = bash:bash-completion/completions/topleak \
+	zsh:zsh/site-functions/_topleak \
+	fish:fish/vendor_completions.d/topleak.fish
 BUILD ?= build
 
 HASH := \#
@@ -26,7 +30,7 @@ have = $(if $(filter 1,$(HAVE_$(1))),$(2))
 DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' \
 	$(foreach library,$(LIBRARIES),-DHAVE_$(library)=$(HAVE_$(library)))
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
-FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) $(CFLAGS)
+FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) '-ffile-prefix-map=$(CURDIR)=.' $(CPPFLAGS) $(CFLAGS)
 LIBS := $(call have,LIBDW,-ldw) -lelf $(call have,LIBIBERTY,-liberty) $(call have,JANSSON,-ljansson) \
 	$(call have,LIBARCHIVE,-larchive) -ldl
 
@@ -37,10 +41,21 @@ endif
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o)
 
 .PHONY: all check install uninstall demo verify asan bench lint clean
-all: $(BUILD)/topleak
+all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
 	$(CC) -pthread $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS)
+
+$(BUILD)/obj/%.o: tools/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+
+# A program for this machine, run once.
+$(BUILD)/completions/done: $(BUILD)/obj/completions.o $(BUILD)/obj/cli/options.o $(filter $(BUILD)/obj/base/%,$(OBJECTS))
+	@mkdir -p $(@D)
+	$(CC) -pthread $(CFLAGS) $(LDFLAGS) -o $(BUILD)/obj/completions $^
+	for shell in bash zsh fish; do $(BUILD)/obj/completions $$shell >$(@D)/topleak.$$shell || exit; done
+	@touch $@
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -83,7 +98,7 @@ bench: all
 	bench/run $(BENCHFLAGS)
 
 lint:
-	clang-format --dry-run -Werror $(sort $(wildcard src/*.[ch] src/*/*.[ch]))
+	clang-format --dry-run -Werror $(sort $(wildcard src/*.[ch] src/*/*.[ch] tools/*.c))
 	clang-tidy --quiet $(SOURCES) -- $(FLAGS)
 	mandoc -Tlint -Wwarning man/topleak.1
 
@@ -91,11 +106,15 @@ install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1
 	install -m 755 $(BUILD)/topleak $(DESTDIR)$(BINDIR)/topleak
 	install -m 644 man/topleak.1 $(DESTDIR)$(MANDIR)/man1/topleak.1
+	for entry in $(COMPLETIONS); do \
+		install -D -m 644 $(BUILD)/completions/topleak.$${entry%%:*} $(DESTDIR)$(PREFIX)/share/$${entry#*:} || exit; \
+	done
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/topleak $(DESTDIR)$(MANDIR)/man1/topleak.1
+	for entry in $(COMPLETIONS); do rm -f $(DESTDIR)$(PREFIX)/share/$${entry#*:}; done
 
 clean:
 	rm -rf $(BUILD)
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(BUILD)/obj/completions.d

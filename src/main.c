@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The whole way: options -> image -> count -> names -> report.
+// The whole way: options -> dump -> answer -> report. What a question does is in answer/.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,22 +9,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "answer/types.h"
+#include "answer/answer.h"
+#include "base/cpu.h"
 #include "cli/options.h"
 #include "count/count.h"
 #include "image/binary.h"
-#include "image/image.h"
-#include "image/machine.h"
-#include "names/names.h"
 #include "report/report.h"
-#include "types/saved.h"
 
 enum { EXIT_USAGE = 2 };
-
-_Static_assert(IMAGE_CHUNK_SIZE == COUNT_BLOCK_SIZE, "a chunk is a block");
 
 // The signal that asked to stop, or 0. A handler can reach nothing else.
 static atomic_int stop_signal;
@@ -58,385 +52,21 @@ static bool descriptors_init(struct error *err)
 	return true;
 }
 
-// ---- image -> count
-
-struct words {
-	const struct image *image;
-	struct image_scan *scan;
-	const struct kind_filter *filter; // NULL: all words
-};
-
-static bool words_start(void *context, unsigned stride, struct error *err)
-{
-	struct words *words = context;
-	image_scan_close(words->scan);
-	words->scan = NULL;
-	return image_scan_open(words->image, stride, err, &words->scan);
-}
-
-static int words_next(void *context, void *buffer, struct count_block *ret, struct error *err)
-{
-	const struct words *words = context;
-	const unsigned size = image_info(words->image)->word_size;
-	struct image_chunk chunk;
-	const int more = image_scan_next(words->scan, buffer, &chunk, err);
-	if (more <= 0)
-		return more;
-	*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
-	if (words->filter != NULL) {
-		ret->words = kind_filter_select(words->filter, buffer, ret->words);
-		if ((words->filter->wanted >> KIND_ZERO & 1) == 0)
-			ret->zeros = 0;
-	}
-	return more;
-}
-
-static bool image_count(const struct image *image, const struct kind_filter *filter,
-	const struct options *options, struct error *err, struct count_result *ret)
-{
-	const struct image_info *info = image_info(image);
-	struct words words = {.image = image, .filter = filter};
-	const struct count_source source = {
-		.context = &words,
-		.start = words_start,
-		.next = words_next,
-		.words = info->bytes_present / info->word_size,
-	};
-	const struct count_options count_options = {
-		.top = options->top,
-		.min_count = options->min_count,
-		.word_size = info->word_size,
-		.order = info->order,
-		.memory = options->memory - info->memory,
-		.threads = (unsigned)options->threads,
-		.stop = &stop_signal,
-	};
-	const bool ok = count_words(&source, &count_options, err, ret);
-	image_scan_close(words.scan);
-	return ok;
-}
-
-static bool image_is_cut(const struct image_info *info)
-{
-	return info->bytes_present < info->bytes_saved || info->headers_missing > 0;
-}
-
-// The files without which there are no names, ", " between them. The caller must free it; NULL if
-// there are none.
-static char *modules_missing(const struct modules *modules)
-{
-	char *ret = NULL;
-	for (size_t i = 0; i < modules->count; i++) {
-		const struct module *module = &modules->list[i];
-		char *longer = NULL;
-		if (module->state != MODULE_MISSING && module->state != MODULE_MISMATCH)
-			continue;
-		if (asprintf(&longer, "%s%s%s", ret != NULL ? ret : "", ret != NULL ? ", " : "",
-			    module->path) < 0)
-			break;
-		free(ret);
-		ret = longer;
-	}
-	return ret;
-}
-
-static bool image_types(const struct image *image, struct names *names,
-	const struct options *options, struct error *err, struct types_result *ret)
-{
-	const struct types_options types_options = {
-		.memory = options->memory - image_info(image)->memory,
-		.threads = (unsigned)options->threads,
-		.level = options->level,
-		.stop = &stop_signal,
-	};
-	if (!names_has_addresses(names))
-		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
-			image_info(image)->path);
-	return types_find(image, names, &types_options, err, ret);
-}
-
-// ---- image, count -> report
-
-// NULL for a text that is not known.
-static const char *known(const char *text)
-{
-	return text[0] != '\0' ? text : NULL;
-}
-
-static struct report_input input_of(const struct image_info *info)
-{
-	const struct image_process *process = &info->process;
-	const bool elf = info->elf_class != 0;
-	const char *arguments = known(process->arguments);
-	return (struct report_input){
-		.path = info->path,
-		.format = elf && !info->raw_elf ? "elf-core" : "raw",
-		.packing = info->packing,
-		.elf_class = info->elf_class,
-		.byte_order = info->order == ORDER_BIG ? "big" : "little",
-		.machine = elf ? machine_name(info->machine) : NULL,
-		.program = known(process->program),
-		.command = arguments != NULL ? arguments : known(process->command),
-		.signal = signal_name(process->signal),
-		.signal_number = process->signal,
-		.pid = process->pid,
-		.threads = (unsigned)process->thread_count,
-	};
-}
-
-static struct report_scanned scanned_of(const struct image_info *info, uint64_t words, bool partial)
-{
-	return (struct report_scanned){
-		.segments = info->segment_count,
-		.bytes_saved = info->bytes_saved,
-		.bytes_not_saved = info->bytes_not_saved,
-		.bytes_missing = info->bytes_saved - info->bytes_present,
-		.words = words,
-		.word_size = info->word_size,
-		.partial = partial,
-	};
-}
-
-static struct report_memory memory_of(const struct names *names)
-{
-	uint64_t bytes[KIND_COUNT];
-	names_measure(names, bytes);
-	return (struct report_memory){
-		.heap = bytes[KIND_HEAP],
-		.anon = bytes[KIND_ANON],
-		.stacks = bytes[KIND_STACK],
-		.files = bytes[KIND_CODE] + bytes[KIND_DATA],
-		.known = names_has_addresses(names),
-	};
-}
-
-// The modules, and the texts they need.
-struct module_list {
-	struct report_module *modules; // owned
-	struct build_id_text *ids;     // owned: two for each
-	size_t count;
-};
-
-static struct report_module module_of(const struct module *module, struct build_id_text ids[2])
-{
-	ids[0] = build_id_format(&module->build_id);
-	ids[1] = build_id_format(&module->file_build_id);
-	return (struct report_module){
-		.path = module->path,
-		.state = module_state_name(module),
-		.file = module->file != NULL ? module->file->path : module->refused,
-		.build_id = known(ids[0].text),
-		.file_build_id = known(ids[1].text),
-		.start = module->start,
-		.end = module->end,
-		.bias = module->bias,
-		.main = module->is_main,
-		.doubtful = module->state == MODULE_UNVERIFIED ||
-			    module->state == MODULE_MISMATCH || module->state == MODULE_MISSING,
-	};
-}
-
-// Files that are no programs are left out: there can be thousands.
-static bool modules_list(struct names *names, struct error *err, struct module_list *ret)
-{
-	const struct modules *modules = names_modules(names);
-	*ret = (struct module_list){
-		.modules = calloc(modules->count + 1, sizeof *ret->modules),
-		.ids = calloc(2 * modules->count + 1, sizeof *ret->ids),
-	};
-	if (ret->modules == NULL || ret->ids == NULL)
-		return error_memory(err);
-	for (size_t i = 0; i < modules->count; i++)
-		if (modules->list[i].state != MODULE_DATA) {
-			ret->modules[ret->count] =
-				module_of(&modules->list[i], &ret->ids[2 * ret->count]);
-			ret->modules[ret->count].has_symbols =
-				modules->list[i].is_main && names_has_symbols(names);
-			ret->count++;
-		}
-	return true;
-}
-
-static void module_list_deinit(struct module_list *list)
-{
-	free(list->modules);
-	free(list->ids);
-}
-
-static bool rows_report(struct names *names, const struct count_result *result,
-	const struct report_head *head, struct report *report, struct error *err)
-{
-	report_begin(report, head);
-	for (size_t i = 0; i < result->row_count; i++) {
-		struct report_word row = {
-			.value = result->rows[i].value,
-			.count = result->rows[i].count,
-			.kind = "",
-			.text = "",
-		};
-		if (head->names) {
-			const struct name name = names_describe(names, row.value);
-			row.kind = kind_name(name.kind);
-			row.text = name.text;
-		}
-		report_word(report, &row);
-	}
-	report_end(report);
-	return report_flush(report, err);
-}
-
-static double seconds_now(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static void time_print(
-	const struct image_info *info, unsigned passes, unsigned threads, double seconds)
-{
-	fprintf(stderr, "time: %.2f s, %.2f GB/s, %u passes, %u thread%s\n", seconds,
-		seconds > 0 ? (double)info->bytes_present * 1e-9 / seconds : 0, passes, threads,
-		threads == 1 ? "" : "s");
-}
-
-static bool dump_open(const char *path, const struct options *options, struct diag *diag,
-	struct error *err, struct image **ret)
-{
-	const struct image_options image_options = {
-		.word_size = (unsigned)options->word_size,
-		.order_given = options->order_given,
-		.order = (enum byte_order)options->order,
-		.raw = options->raw,
-		.offset = options->offset,
-		.limit = options->limit,
-		.memory = options->memory / 4,
-		.stop = &stop_signal,
-	};
-	return image_open(path, &image_options, diag, err, ret);
-}
-
-static bool dump_names(struct image *image, const char *exe, const struct options *options,
-	struct diag *diag, struct error *err, struct names **ret)
-{
-	const struct names_options names_options = {
-		.exe = exe != NULL ? exe : options->exe,
-		.sysroot = options->sysroot,
-		.debug_dir = options->debug_dir,
-		.debuginfod = options->debuginfod,
-		.mangled = options->no_demangle,
-		.kinds_only = options->no_names,
-	};
-	if (!names_create(image, &names_options, diag, err, ret))
-		return false;
-	const kind_set addresses = (kind_set)options->kinds & KINDS_ADDRESS;
-	if (addresses == 0 || names_has_addresses(*ret))
-		return true;
-	const enum kind kind = (enum kind)__builtin_ctz(addresses);
-	return error_usage(err, "--kind %s: nothing is known of the addresses in %s, %s",
-		kind_name(kind), image_info(image)->path,
-		image_info(image)->overridden ? "whose word size or byte order is not that given"
-					      : "which is read as plain bytes");
-}
-
-// The dump, or the saved result, that --diff names.
-static bool old_load(const char *exe, const struct options *options, struct diag *diag,
-	struct error *err, struct saved *ret)
-{
-	const char *path = options->diff;
-	if (path == NULL)
-		return true;
-	if (saved_is(path)) {
-		if (!saved_load(path, err, ret))
-			return false;
-		if (ret->result.count < ret->types)
-			diag_warn(diag,
-				"%s: has only %zu of %" PRIu64
-				" types, others seem to be new; save "
-				"results with -n 1000000",
-				path, ret->result.count, ret->types);
-		return true;
-	}
-	struct image *image = NULL;
-	struct names *names = NULL;
-	const bool ok = dump_open(path, options, diag, err, &image) &&
-			dump_names(image, exe, options, diag, err, &names) &&
-			image_types(image, names, options, err, &ret->result);
-	if (ok) {
-		image_finish(image, diag);
-		ret->result.lower |= image_is_cut(image_info(image));
-		ret->missing = modules_missing(names_modules(names));
-	}
-	names_destroy(names);
-	image_close(image);
-	return ok;
-}
-
 // Answer for one dump of the program exe; NULL: not given.
-static bool dump_report(const char *path, const char *exe, const struct options *options,
+static bool dump_answer(const char *path, const char *exe, const struct options *options,
 	struct diag *diag, struct report *report, struct error *err)
 {
-	const double begin = seconds_now();
-	const bool people = (isatty(2) && !options->quiet) || options->verbose;
-	struct image *image = NULL;
-	struct names *names = NULL;
-	struct kind_filter filter;
-	struct count_result result = {0};
-	struct types_result types = {0};
-	struct saved saved = {0};
-	struct module_list modules = {0};
-	bool ok = old_load(exe, options, diag, err, &saved) &&
-		  dump_open(path, options, diag, err, &image) &&
-		  dump_names(image, exe, options, diag, err, &names);
-	if (!ok)
-		goto out;
-	if (options->kinds != 0)
-		names_filter(names, (kind_set)options->kinds, &filter);
-	ok = options->types ? image_types(image, names, options, err, &types)
-			    : image_count(image, options->kinds != 0 ? &filter : NULL, options, err,
-				      &result);
-	if (!ok || !(ok = modules_list(names, err, &modules)))
-		goto out;
-	image_finish(image, diag);
-	const bool partial = options->types ? types.partial : result.partial;
-	struct report_head head = {
-		.mode = "words",
-		.version = TOPLEAK_VERSION,
-		.names = !options->no_names,
-		.input = input_of(image_info(image)),
-		.scanned = scanned_of(
-			image_info(image), options->types ? types.words : result.words, partial),
-		.memory = memory_of(names),
-		.modules = modules.modules,
-		.module_count = modules.count,
-		.verbose = options->verbose,
-	};
-	const struct old_types old = {
-		.result = options->diff != NULL ? &saved.result : NULL,
-		.report = {.path = options->diff,
-			.format = saved.path != NULL ? "json" : "elf-core",
-			.lower = saved.result.lower,
-			.doubt = saved.missing},
-	};
-	types.lower |= image_is_cut(image_info(image));
-	if (partial)
-		diag_warn(diag, "%s: interrupted: the counts are only part of the answer", path);
-	if (people)
-		summary_write(stderr, &head);
-	ok = options->types ? types_answer(&types, &old, options, &head, report, err)
-			    : rows_report(names, &result, &head, report, err);
-	if (ok && people)
-		summary_next(stderr, &head);
-	if (ok && options->time)
-		time_print(image_info(image), options->types ? types.passes : result.passes,
-			options->types ? types.threads : result.threads, seconds_now() - begin);
-out:
-	module_list_deinit(&modules);
-	count_result_deinit(&result);
-	types_result_deinit(&types);
-	saved_deinit(&saved);
-	names_destroy(names);
-	image_close(image);
+	struct dump dump = {.options = options, .stop = &stop_signal, .diag = diag};
+	const bool watched =
+		options->progress == WHEN_ALWAYS ||
+		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
+	progress_init(&dump.progress, watched ? stderr : NULL);
+	bool ok = dump_open(&dump, path, exe, err);
+	if (ok)
+		ok = options->types ? answer_types(&dump, report, err)
+				    : answer_words(&dump, report, err);
+	progress_clear(&dump.progress);
+	dump_close(&dump);
 	return ok;
 }
 
@@ -447,7 +77,7 @@ static bool is_exe(const struct options *options, size_t index)
 	       binary_is_program(options->files[index]);
 }
 
-static bool dumps_report(
+static bool dumps_answer(
 	const struct options *options, struct diag *diag, struct report *report, struct error *err)
 {
 	const char *exe = NULL;
@@ -457,9 +87,13 @@ static bool dumps_report(
 			exe = options->files[i];
 			continue;
 		}
-		if (dump_report(options->files[i], exe, options, diag, report, err))
+		if (dump_answer(options->files[i], exe, options, diag, report, err))
 			continue;
-		ok = false;
+		ok = atomic_load(&stop_signal) != 0 && !ferror(stdout);
+		if (ok) {
+			err->text[0] = '\0';
+			break;
+		}
 		// Without a place to print to the other files are of no use; a wrong wish stays
 		// one.
 		if (ferror(stdout) || err->usage)
@@ -476,6 +110,16 @@ static unsigned processors(void)
 {
 	cpu_set_t set;
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+// NO_COLOR: see no-color.org.
+static bool wants_color(const struct options *options)
+{
+	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	if (options->color != WHEN_AUTO)
+		return options->color == WHEN_ALWAYS;
+	return isatty(STDOUT_FILENO) && (none == NULL || none[0] == '\0') && terminal != NULL &&
+	       strcmp(terminal, "dumb") != 0;
 }
 
 static int run(const struct options *options, struct diag *diag)
@@ -500,8 +144,9 @@ static int run(const struct options *options, struct diag *diag)
 		error_usage(
 			&err, "--output gdb: takes one file, not %zu; gdb reads one core", dumps);
 	else
-		ok = report_init(&report, stdout, formats[options->output], dumps > 1, &err) &&
-		     dumps_report(options, diag, &report, &err);
+		ok = report_init(&report, stdout, formats[options->output], dumps > 1,
+			     wants_color(options), &err) &&
+		     dumps_answer(options, diag, &report, &err);
 	int status = ok ? EXIT_SUCCESS : err.usage ? EXIT_USAGE : EXIT_FAILURE;
 	if (err.text[0] != '\0')
 		diag_error(diag, &err);

@@ -52,7 +52,7 @@ table() {
 	! sanitized || skip "sanitizers reserve more"
 	local core
 	core=$(distinct)
-	ulimit -v $((24 * 1024))
+	ulimit -v $((64 * 1024)) # enough for the libraries
 	topleak -1 --no-names -j 1 -m 128M -n 1000000 "$core"
 	fails "memory"
 }
@@ -60,7 +60,7 @@ table() {
 @test "SIGINT and SIGTERM: what was found so far, marked as partial, status 130 and 143" {
 	local signal
 	for signal in INT TERM; do
-		run --separate-stderr timeout --preserve-status -s "$signal" 0.3 \
+		run --separate-stderr timeout --preserve-status -s "$signal" 1 \
 			"$TOPLEAK" -o json -j 1 -m 16M -n 100000 "$(distinct)"
 		equal "$status" $((128 + $(kill -l "$signal")))
 		is '.scanned.partial'

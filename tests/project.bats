@@ -93,15 +93,6 @@ help_options() {
 	equal "$(sed -n '/^\.It Fl /s/Fl /-/gp' man/topleak.1 | options)" "$(help_options)"
 }
 
-@test "the completions know the same options" {
-	[ -d completions ] || skip "no completions"
-	local file
-	for file in completions/*; do
-		equal "$(sed 's/-l \([a-z][a-z-]*\)/--\1/g' "$file" | options | grep -e '^--')" \
-			"$(help_options | grep -e '^--')"
-	done
-}
-
 @test "the man page has every JSON field" {
 	local core=$BATS_TEST_TMPDIR/core field
 	mkcore "$core" 'pid => 1, command => "x", signal => 11, segments => [{ vaddr => 0, words => [0, 1, 2] }]'

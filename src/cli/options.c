@@ -41,6 +41,8 @@ static const struct choice outputs[] = {{"text", OUTPUT_TEXT}, {"human", OUTPUT_
 	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {NULL, 0}};
 static const struct choice word_sizes[] = {{"4", 4}, {"8", 8}, {NULL, 0}};
 static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_BIG}, {NULL, 0}};
+static const struct choice whens[] = {
+	{"auto", WHEN_AUTO}, {"always", WHEN_ALWAYS}, {"never", WHEN_NEVER}, {NULL, 0}};
 // In the order of enum kind in names/kinds.h.
 static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
 	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
@@ -79,6 +81,8 @@ static const struct option_spec specs[] = {
 		FIELD(offset), FIELD(raw), 0, UINT64_MAX, NULL},
 	{"limit", NULL, 'l', TYPE_NUMBER, "WORDS", "read this many words; implies --raw",
 		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
+	{"pid", NULL, 'p', TYPE_NUMBER, "PID", "read the memory of a live process instead of a file",
+		FIELD(pid), 0, 1, INT32_MAX, NULL},
 	{"exe", NULL, 'x', TYPE_TEXT, "FILE", "the program that dumped core",
 		FIELD(exe), 0, 0, 0, NULL},
 	{"sysroot", NULL, '\0', TYPE_TEXT, "DIR", "look for programs and libraries below this folder first",
@@ -97,6 +101,10 @@ static const struct option_spec specs[] = {
 		FIELD(verbose), 0, 0, 0, NULL},
 	{"quiet", NULL, 'q', TYPE_FLAG, NULL, "print nothing but the rows, warnings and errors",
 		FIELD(quiet), 0, 0, 0, NULL},
+	{"color", NULL, '\0', TYPE_CHOICE, "WHEN", "colour the rows: auto (on a terminal), always, never",
+		FIELD(color), 0, 0, 0, whens},
+	{"progress", NULL, '\0', TYPE_CHOICE, "WHEN", "show on stderr how far it is: auto, always, never",
+		FIELD(progress), 0, 0, 0, whens},
 	{"help", NULL, 'h', TYPE_FLAG, NULL, "print this help",
 		FIELD(help), 0, 0, 0, NULL},
 	{"version", NULL, 'V', TYPE_FLAG, NULL, "print the version",
@@ -329,12 +337,16 @@ static bool options_check_types(const struct options *options, struct error *err
 }
 
 // What cannot be asked together.
-static bool options_check(const struct options *options, struct error *err)
+static bool options_check(const struct options *options, char **files, struct error *err)
 {
-	if (options->file_count == 0)
+	if (options->pid != 0 && options->file_count > 0)
+		return error_usage(err, "--pid: takes no file (%s)", files[0]);
+	if (options->pid != 0 && options->raw)
+		return error_usage(err,
+			"--pid: a process is no plain bytes; --raw, --offset and --limit are for "
+			"files");
+	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	if (options->quiet && options->verbose)
-		return error_usage(err, "--quiet and --verbose: choose one");
 	return options_check_types(options, err);
 }
 
@@ -349,13 +361,15 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	if (!options_read(argc, argv, err, &options))
 		return false;
 	options.file_count = (size_t)(argc - optind);
-	if (!options.help && !options.version && !options_check(&options, err))
+	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);
 	if (options.files == NULL)
 		return error_memory(err);
 	for (size_t i = 0; i < options.file_count; i++)
 		options.files[i] = argv[optind + (int)i];
+	if (options.pid != 0)
+		options.file_count = 1;
 	*ret = options;
 	return true;
 }
@@ -369,6 +383,7 @@ void options_deinit(struct options *options)
 void options_help(FILE *stream)
 {
 	fputs("Usage: topleak [OPTION]... [EXE] CORE...\n"
+	      "       topleak [OPTION]... --pid PID\n"
 	      "Print the most frequent words of a core dump, and what they are.\n\n",
 		stream);
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
@@ -386,8 +401,28 @@ void options_help(FILE *stream)
 			fputs("      ", stream);
 		fprintf(stream, "%-22s %s\n", names, spec->help);
 	}
-	fputs("\nSizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
+	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
+	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
 	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
 	      "The manual has it all: man topleak\n",
 		stream);
+}
+
+bool options_info(size_t index, struct option_info *ret)
+{
+	if (index >= SPEC_COUNT)
+		return false;
+	const struct option_spec *spec = &specs[index];
+	*ret = (struct option_info){
+		.name = spec->name,
+		.other = spec->other,
+		.letter = spec->letter,
+		.argument = spec->argument,
+		.help = spec->help,
+		.list = spec->type == TYPE_SET,
+	};
+	const size_t most = sizeof ret->words / sizeof *ret->words - 1;
+	for (size_t i = 0; spec->choices != NULL && spec->choices[i].word != NULL && i < most; i++)
+		ret->words[i] = spec->choices[i].word;
+	return true;
 }

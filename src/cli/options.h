@@ -13,6 +13,7 @@
 #include "base/error.h"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV, OUTPUT_GDB };
+enum when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
 
 struct options {
 	const char **files; // owned; the texts are argv's
@@ -25,7 +26,10 @@ struct options {
 	uint64_t limit;			       // words
 	uint64_t threads;		       // 0: as many as there are processors
 	uint64_t memory;		       // bytes
+	uint64_t pid;			       // of a live process; then there is one file, NULL
 	uint64_t output;		       // enum output
+	uint64_t color;			       // enum when
+	uint64_t progress;		       // enum when
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
 	enum cpu_level level;		       // from the environment
@@ -45,3 +49,17 @@ void options_deinit(struct options *options);
 
 // What --help prints.
 void options_help(FILE *stream);
+
+// An option as it is known outside of this file: to what writes completions for shells.
+struct option_info {
+	const char *name;
+	const char *other;    // a further long name; NULL: none
+	char letter;	      // '\0': none
+	const char *argument; // what kind of argument it takes: "N", "FILE", "DIR"; NULL: none
+	const char *help;
+	bool list;	       // the argument may be several words with commas between them
+	const char *words[16]; // the words that the argument can be, up to NULL
+};
+
+// Describe the option at index. False past the last one.
+bool options_info(size_t index, struct option_info *ret);

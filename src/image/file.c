@@ -100,6 +100,7 @@ static bool file_recognize(
 		.path = file->path,
 		.fd = file->fd,
 		.pipe = pipe,
+		.blocks = (fcntl(file->fd, F_GETFL) & O_NONBLOCK) == 0,
 		.base = file->base,
 		.limit = file->size,
 		.stop = options->stop,
@@ -132,6 +133,7 @@ bool file_open(
 		file_close(ret);
 		return false;
 	}
+	ret->piped = standard || pipe;
 	return true;
 }
 

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "image/internal.h"
+#include "image/live.h"
 #include "image/magic.h"
+#include "image/sequence.h"
 #include "image/stream.h"
 
 static int range_compare(const void *left, const void *right)
@@ -85,7 +87,7 @@ static bool image_has_words(const struct image *image)
 	return bytes > 0;
 }
 
-static void image_warn_core(const struct image *image, struct diag *diag)
+static void image_warn_core(const struct image *image, const char *fault, struct diag *diag)
 {
 	const struct image_info *info = &image->info;
 	if (info->headers_missing > 0)
@@ -96,9 +98,10 @@ static void image_warn_core(const struct image *image, struct diag *diag)
 	else if (info->bytes_present < info->bytes_saved)
 		diag_warn(diag,
 			"%s: truncated: %s of %s are missing, counts are lower bounds; get the "
-			"whole file (was the disk full, or ulimit -c too small?)",
+			"whole file%s",
 			info->path, size_format(info->bytes_saved - info->bytes_present).text,
-			size_format(info->bytes_saved).text);
+			size_format(info->bytes_saved).text,
+			fault != NULL ? "" : " (was the disk full, or ulimit -c too small?)");
 	if (!image_has_words(image))
 		diag_warn(diag, "%s: holds no memory: there is nothing to count", info->path);
 }
@@ -111,7 +114,7 @@ static void image_warn(const struct image *image, struct diag *diag)
 	if (fault != NULL)
 		diag_warn(diag, "%s: %s", info->path, fault);
 	if (info->format == IMAGE_ELF_CORE && !info->raw_elf)
-		image_warn_core(image, diag);
+		image_warn_core(image, fault, diag);
 	else if (!image_has_words(image))
 		diag_warn(diag, "%s: has no whole word at offset %" PRIu64 " to count", info->path,
 			image->raw_offset);
@@ -203,15 +206,30 @@ static bool image_load(struct image *image, const struct image_options *options,
 	return image_open_raw(image, options, head, false, diag, err);
 }
 
+static bool image_open_live(
+	struct image *image, const struct image_options *options, struct error *err)
+{
+	if (!live_load(image, options->pid, err))
+		return false;
+	if (image->info.process.program[0] == '\0')
+		image_name_program(&image->info.process);
+	image_choose_words(image, options, false);
+	return image_plan_core(image, err);
+}
+
 static bool image_open_file(struct image *image, const char *path,
 	const struct image_options *options, struct diag *diag, struct error *err)
 {
 	struct image_info *info = &image->info;
-	const struct file_options file_options = {options->memory, options->stop};
+	const struct file_options file_options = {
+		.memory = options->memory - min_u64(options->memory, SEQUENCE_MEMORY),
+		.stop = options->stop,
+	};
 	if (!file_open(path, &file_options, err, &image->file))
 		return false;
 	info->path = image->file.path;
 	info->file_size = image->file.size;
+	info->piped = image->file.piped;
 	if (image->file.stream != NULL)
 		info->packing = packing_name(stream_packing(image->file.stream));
 	if (!image_load(image, options, diag, err))
@@ -220,9 +238,10 @@ static bool image_open_file(struct image *image, const char *path,
 		image_warn(image, diag);
 		return true;
 	}
+	info->in_order = true;
 	info->once = stream_once(image->file.stream);
 	info->memory = options->memory;
-	return image_keep(image, options->memory, diag, err);
+	return image_keep(image, options->keep ? options->memory : 0, diag, err);
 }
 
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,
@@ -233,7 +252,8 @@ bool image_open(const char *path, const struct image_options *options, struct di
 		return error_memory(err);
 	image->info.process.pid = -1;
 	image->stop = options->stop;
-	if (!image_open_file(image, path, options, diag, err)) {
+	if (options->pid != 0 ? !image_open_live(image, options, err)
+			      : !image_open_file(image, path, options, diag, err)) {
 		image_close(image);
 		return false;
 	}
@@ -261,9 +281,24 @@ static void image_cut(struct image *image, uint64_t size)
 		info->bytes_saved = info->bytes_present = image->ranges[0].size;
 }
 
+static void image_finish_live(struct image *image, struct diag *diag)
+{
+	uint64_t bytes;
+	const size_t count = live_skipped(&image->file, &bytes);
+	if (count == 0)
+		return;
+	image->info.bytes_present -= min_u64(bytes, image->info.bytes_present);
+	diag_warn(diag,
+		"%s: %zu mapping%s went away, or could not be read, while the process was read: %s "
+		"skipped",
+		image->info.path, count, count == 1 ? "" : "s", size_format(bytes).text);
+}
+
 void image_finish(struct image *image, struct diag *diag)
 {
 	struct image_info *info = &image->info;
+	if (info->live)
+		image_finish_live(image, diag);
 	if (!image->file.in_order)
 		return;
 	const uint64_t size = stream_size(image->file.stream);

@@ -67,6 +67,9 @@ struct image_info {
 	bool overridden;	   // word size or byte order disagree with the ELF header
 	bool raw_elf;		   // an ELF core that is read as plain bytes by the user's wish
 	const char *packing;	   // what the file is packed with ("zstd"); NULL: not packed
+	bool live;		   // the process is alive; its segments are at their addresses
+	bool piped;		   // through standard input or a pipe: its path says nothing
+	bool in_order;		   // all memory can be read in order only, each time anew
 	bool once;		   // it comes through a pipe and can be scanned only once
 	uint64_t file_size;	   // bytes, unpacked
 	struct image_segment *segments; // sorted by address; those without saved bytes too
@@ -89,13 +92,16 @@ struct image_options {
 	uint64_t limit;	 // raw only: the number of words to read
 	size_t memory; // bytes that may be used for what must be read in order: a pipe, or what is
 		       // unpacked
+	bool keep;		// of these, too, image_read will be asked for what names need
+	int64_t pid;		// of a live process to read instead of a file; 0: none
 	const atomic_int *stop; // not zero: a pipe is not waited for any longer; NULL: never
 };
 
 struct image;
 
-// Open the dump at path. Warnings about what is odd but usable go to diag. On success *ret is
-// the caller's, to be closed with image_close; path must live as long.
+// Open the dump at path, "-" for standard input, or a live process. Warnings about what is odd but
+// usable go to diag. On success *ret is the caller's, to be closed with image_close; path must live
+// as long.
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,
 	struct error *err, struct image **ret);
 void image_close(struct image *image);
@@ -121,14 +127,14 @@ struct overlay;
 void image_set_overlay(struct image *image, const struct overlay *overlay);
 
 // The most that one chunk holds, in bytes: a read of this size stays in the second-level cache.
-#define IMAGE_CHUNK_SIZE ((size_t)256 * 1024)
+#define IMAGE_CHUNK_SIZE ((size_t)128 * 1024)
 
 // A piece of memory: whole aligned words of one segment.
 struct image_chunk {
 	uint64_t address; // of the first word; for raw bytes its offset in the file
 	size_t size;	  // bytes now in the caller's buffer, a multiple of the word size
 	uint64_t zeros;	  // or else: the bytes of a hole in the file, not read; one of the two is 0
-	uint64_t number;  // of the chunk in this scan, from 0 on
+	uint64_t number;  // of the chunk in this scan, from 0 on: each comes once
 };
 
 struct image_scan;

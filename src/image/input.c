@@ -25,21 +25,25 @@ static ssize_t input_fail(const struct input *input, struct error *err)
 	return -1;
 }
 
+// Standard input may block, and is not only ours, so that its flags are left alone: it is read only
+// when poll says that there is something. A FIFO that nobody writes to is at its end at once, but
+// poll would wait for its first writer.
 static ssize_t pipe_read(const struct input *input, void *buffer, size_t size, struct error *err)
 {
-	for (;;) {
-		struct pollfd waiting = {.fd = input->fd, .events = POLLIN};
-		if (input_stopped(input))
-			return 0;
-		const int ready = poll(&waiting, 1, WAIT_MILLISECONDS);
-		if (ready == 0 || (ready < 0 && errno == EINTR))
-			continue;
-		const ssize_t got = ready < 0 ? -1 : read(input->fd, buffer, size);
+	bool ready = !input->blocks;
+	while (!input_stopped(input)) {
+		const ssize_t got = ready ? read(input->fd, buffer, size) : -1;
 		if (got >= 0)
 			return got;
-		if (errno != EINTR && errno != EAGAIN)
+		if (ready && errno != EINTR && errno != EAGAIN)
 			return input_fail(input, err);
+		struct pollfd waiting = {.fd = input->fd, .events = POLLIN};
+		const int found = poll(&waiting, 1, WAIT_MILLISECONDS);
+		if (found < 0 && errno != EINTR)
+			return input_fail(input, err);
+		ready = found > 0;
 	}
+	return 0;
 }
 
 static ssize_t disk_read(const struct input *input, void *buffer, size_t size, struct error *err)

@@ -15,6 +15,7 @@ struct input {
 	const char *path;
 	int fd;
 	bool pipe;			 // can be read once only
+	bool blocks;			 // read may block
 	uint64_t base;			 // of a file: where its bytes begin in fd
 	uint64_t limit;			 // of a file: how many there are
 	uint64_t at;			 // the next one

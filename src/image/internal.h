@@ -52,5 +52,5 @@ void core_sum(struct image *image);
 // Notes that are cut or damaged are left out.
 bool notes_load(struct image *image, uint64_t offset, uint64_t size, struct error *err);
 
-// Choose what is kept of a file that is read in order, in memory bytes.
+// Choose what is kept of a file that is read in order, in memory bytes; 0: nothing will be needed.
 bool image_keep(struct image *image, size_t memory, struct diag *diag, struct error *err);

@@ -64,8 +64,10 @@ bool image_keep(struct image *image, size_t memory, struct diag *diag, struct er
 	};
 	if (plan.parts == NULL)
 		return error_memory(err);
-	plan_add(&plan, image, true);
-	plan_add(&plan, image, false);
+	if (memory > 0) {
+		plan_add(&plan, image, true);
+		plan_add(&plan, image, false);
+	}
 	const bool ok = stream_keep(image->file.stream, plan.parts, plan.count, err);
 	free(plan.parts);
 	if (ok && plan.lost > 0)

@@ -29,7 +29,6 @@ struct builder {
 	size_t capacity;       // of modules->list
 	size_t range_capacity; // of modules->ranges
 	size_t program_count;
-	struct overlay *overlay;
 	uint32_t *owners; // of each mapping; owned
 };
 
@@ -67,7 +66,7 @@ static struct module *module_add(struct builder *builder, const char *path)
 		return NULL;
 	modules->list = list;
 	struct module *module = &modules->list[modules->count];
-	*module = (struct module){.path = strdup(path), .start = UINT64_MAX};
+	*module = (struct module){.path = strdup(path), .start = UINT64_MAX, .origin = UINT32_MAX};
 	if (module->path == NULL)
 		return NULL;
 	const size_t length = strlen(path);
@@ -152,9 +151,17 @@ static bool mapping_assign(struct builder *builder, size_t index)
 	if (module == NULL)
 		return false;
 	builder->owners[index] = (uint32_t)(module - builder->modules->list);
-	module->bias = mapping->start - mapping->offset;
+	const uint64_t size = mapping->end - mapping->start;
 	if (mapping->offset == 0)
 		module_load_header(builder, module, mapping->start);
+	// A program can be mapped as a mere file, too.
+	if (module->loaded && !elf_maps(&module->elf, module->bias, mapping->start, size, 0)) {
+		elf_deinit(&module->elf);
+		module->loaded = module->has_header = false;
+		module->build_id.size = 0;
+	}
+	if (!module->loaded)
+		module->bias = mapping->start - mapping->offset;
 	return true;
 }
 
@@ -325,6 +332,8 @@ static bool module_add_segments(struct builder *builder, size_t index, size_t kn
 		if (segment.type != PT_LOAD ||
 			__builtin_add_overflow(start, segment.memory_size, &end))
 			continue;
+		// The rest of the last page is nobody else's.
+		end = end > UINT64_MAX - 4095 ? end : (end + 4095) & ~(uint64_t)4095;
 		for (size_t low = 0, high = known; start < end && gaps < GAPS_MAX; gaps++) {
 			while (low < high) {
 				const size_t middle = low + (high - low) / 2;
@@ -387,6 +396,38 @@ static bool module_is_program(const struct builder *builder, size_t index)
 	return module->state == MODULE_MISSING;
 }
 
+static int path_compare(const void *a, const void *b, void *list)
+{
+	const struct module *x = (const struct module *)list + *(const uint32_t *)a;
+	const struct module *y = (const struct module *)list + *(const uint32_t *)b;
+	const int order = strcmp(x->path, y->path);
+	return order != 0 ? order : (x > y) - (x < y);
+}
+
+// Find the programs that other modules are parts of.
+static bool modules_find_origins(struct modules *modules)
+{
+	uint32_t *order AUTO_FREE = calloc(modules->count + 1, sizeof *order);
+	if (order == NULL)
+		return false;
+	for (size_t i = 0; i < modules->count; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, modules->count, sizeof *order, path_compare, modules->list);
+	for (size_t i = 0, next; i < modules->count; i = next) {
+		const char *path = modules->list[order[i]].path;
+		uint32_t program = UINT32_MAX;
+		for (next = i;
+			next < modules->count && strcmp(modules->list[order[next]].path, path) == 0;
+			next++)
+			if (modules->list[order[next]].loaded && program == UINT32_MAX)
+				program = order[next];
+		for (; program != UINT32_MAX && i < next; i++)
+			if (!modules->list[order[i]].loaded)
+				modules->list[order[i]].origin = program;
+	}
+	return true;
+}
+
 static void modules_find_files(struct builder *builder)
 {
 	struct modules *modules = builder->modules;
@@ -400,7 +441,7 @@ static void modules_find_files(struct builder *builder)
 		struct module *module = &modules->list[i];
 		if (module->state == MODULE_MEMORY || module->file != NULL)
 			continue;
-		if (!module_is_program(builder, i)) {
+		if (module->origin != UINT32_MAX || !module_is_program(builder, i)) {
 			module->state = MODULE_DATA;
 			continue;
 		}
@@ -413,10 +454,9 @@ static void modules_find_files(struct builder *builder)
 }
 
 // The parts of a verified file that no process can have changed.
-static bool module_add_overlay(
-	struct builder *builder, const struct module *module, size_t *capacity)
+static bool module_add_overlay(struct modules *modules, const struct module *module)
 {
-	struct overlay *overlay = builder->overlay;
+	struct overlay *overlay = modules->overlay;
 	for (unsigned i = 0; i < module->elf.segment_count; i++) {
 		const struct elf_segment *segment = &module->elf.segments[i];
 		const uint64_t start = module->bias + segment->address;
@@ -425,12 +465,10 @@ static bool module_add_overlay(
 			segment->file_size == 0 ||
 			__builtin_add_overflow(start, segment->file_size, &end))
 			continue;
-		void *ranges = overlay->ranges;
-		if (!array_reserve(&ranges, capacity, overlay->count, sizeof *overlay->ranges))
-			return false;
-		overlay->ranges = ranges;
-		overlay->ranges[overlay->count++] = (struct overlay_range){
+		const struct overlay_range range = {
 			start, segment->file_size, segment->offset, module->file};
+		if (!overlay_add(overlay, range))
+			return false;
 	}
 	return true;
 }
@@ -438,14 +476,25 @@ static bool module_add_overlay(
 static bool modules_add_overlay(struct builder *builder)
 {
 	struct modules *modules = builder->modules;
-	size_t capacity = 0;
 	for (size_t i = 0; i < modules->count; i++)
 		if (modules->list[i].file != NULL &&
-			!module_add_overlay(builder, &modules->list[i], &capacity))
+			!module_add_overlay(modules, &modules->list[i]))
 			return false;
-	overlay_sort(builder->overlay);
-	image_set_overlay(builder->image, builder->overlay);
+	overlay_sort(modules->overlay);
+	image_set_overlay(builder->image, modules->overlay);
 	return true;
+}
+
+bool modules_add_file(
+	struct modules *modules, struct image *image, struct module *module, const char *path)
+{
+	const struct binary_context context = {.image = image};
+	if (module->file != NULL || module->build_id.size == 0 || !module->loaded ||
+		!binary_try(&context, module, path))
+		return false;
+	const bool done = module_add_overlay(modules, module);
+	overlay_sort(modules->overlay);
+	return done;
 }
 
 static bool modules_build(struct builder *builder)
@@ -462,12 +511,18 @@ static bool modules_build(struct builder *builder)
 	}
 	if (!modules_add_vdso(builder))
 		return false;
+	if (!modules_find_origins(builder->modules))
+		return false;
 	modules_find_files(builder);
 	if (!modules_add_segments(builder) || !modules_add_overlay(builder))
 		return false;
-	for (size_t i = 0; i < builder->modules->count; i++)
-		if (builder->modules->list[i].is_main)
-			builder->modules->main = &builder->modules->list[i];
+	for (size_t i = 0; i < builder->modules->count; i++) {
+		struct module *module = &builder->modules->list[i];
+		if (module->is_main)
+			builder->modules->main = module;
+		if (module->start > module->end)
+			module->start = module->end = 0;
+	}
 	return true;
 }
 
@@ -489,13 +544,13 @@ bool modules_create(struct image *image, const struct module_options *options, s
 		return false;
 	struct builder builder = {.image = image, .info = info, .options = options, .diag = diag};
 	builder.modules = calloc(1, sizeof *builder.modules);
-	builder.overlay = calloc(1, sizeof *builder.overlay);
-	if (builder.modules == NULL || builder.overlay == NULL) {
+	struct overlay *overlay = calloc(1, sizeof *overlay);
+	if (builder.modules == NULL || overlay == NULL) {
 		free(builder.modules);
-		free(builder.overlay);
+		free(overlay);
 		return error_memory(err);
 	}
-	builder.modules->overlay = builder.overlay;
+	builder.modules->overlay = overlay;
 	const bool known = info->format == IMAGE_ELF_CORE && !info->overridden;
 	const bool built = !known || modules_build(&builder);
 	free(builder.owners);
@@ -524,6 +579,16 @@ void modules_destroy(struct modules *modules, struct image *image)
 	free(modules->ranges);
 	free(modules->list);
 	free(modules);
+}
+
+const struct module *modules_locate(
+	const struct modules *modules, const struct module *module, uint64_t address, uint64_t *ret)
+{
+	*ret = address - module->bias;
+	if (module->origin == UINT32_MAX)
+		return module;
+	const struct module *program = &modules->list[module->origin];
+	return elf_offset_address(&program->elf, *ret, ret) ? program : module;
 }
 
 const char *module_state_name(const struct module *module)

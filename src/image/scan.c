@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "image/internal.h"
+#include "image/live.h"
 #include "image/sequence.h"
 
 struct image_scan {
@@ -18,6 +19,9 @@ struct image_scan {
 	uint64_t data_end;    // up to here, in the same measure, the file has data
 	uint64_t number;      // of the next chunk of data, with those that are not handed out
 	uint64_t taken;	      // chunks that have been handed out
+	// Of a live process: what is left of chunks behind a page that could not be read.
+	struct range *rest;
+	size_t rest_count, rest_capacity;
 };
 
 bool image_scan_open(
@@ -46,6 +50,7 @@ void image_scan_close(struct image_scan *scan)
 		return;
 	sequence_close(scan->sequence);
 	pthread_mutex_destroy(&scan->lock);
+	free(scan->rest);
 	free(scan);
 }
 
@@ -81,6 +86,52 @@ static int scan_take(struct image_scan *scan, struct image_chunk *ret, uint64_t 
 	return 0;
 }
 
+// Take what was left of an earlier chunk.
+static bool scan_take_rest(struct image_scan *scan, struct image_chunk *ret, uint64_t *offset)
+{
+	if (scan->rest_count == 0)
+		return false;
+	const struct range *rest = &scan->rest[--scan->rest_count];
+	*ret = (struct image_chunk){.address = rest->address, .size = (size_t)rest->size};
+	*offset = rest->offset;
+	return true;
+}
+
+static bool scan_put_rest(struct image_scan *scan, const struct range *rest, struct error *err)
+{
+	bool ok = true;
+	pthread_mutex_lock(&scan->lock);
+	if (scan->rest_count == scan->rest_capacity) {
+		scan->rest_capacity = scan->rest_capacity == 0 ? 8 : 2 * scan->rest_capacity;
+		void *grown = realloc(scan->rest, scan->rest_capacity * sizeof *scan->rest);
+		if (grown != NULL)
+			scan->rest = grown;
+		else
+			ok = error_memory(err);
+	}
+	if (ok)
+		scan->rest[scan->rest_count++] = *rest;
+	pthread_mutex_unlock(&scan->lock);
+	return ok;
+}
+
+// Read a chunk of a live process as far as it is there. What is behind the first page that is not
+// is left for another call.
+static bool scan_read_live(struct image_scan *scan, uint64_t offset, void *buffer,
+	struct image_chunk *chunk, struct error *err)
+{
+	const struct file *file = &scan->image->file;
+	const size_t got = live_read_part(file, offset, buffer, chunk->size);
+	const uint64_t end = offset + chunk->size;
+	if (got == chunk->size)
+		return true;
+	const uint64_t next = live_skip_page(file, offset + got);
+	const struct range rest = {chunk->address + next - offset, next, end - next};
+	// Pages are whole words.
+	chunk->size = got - got % scan->image->info.word_size;
+	return next >= end || scan_put_rest(scan, &rest, err);
+}
+
 int image_scan_next(
 	struct image_scan *scan, void *buffer, struct image_chunk *ret, struct error *err)
 {
@@ -88,14 +139,29 @@ int image_scan_next(
 	int more;
 	if (scan->sequence != NULL)
 		return sequence_next(scan->sequence, buffer, ret, err);
-	pthread_mutex_lock(&scan->lock);
-	do
-		more = scan_take(scan, ret, &offset);
-	while (more > 0 && ret->size > 0 && scan->number++ % scan->stride != 0);
-	ret->number = scan->taken++;
-	pthread_mutex_unlock(&scan->lock);
-	if (more > 0 && ret->size > 0 &&
-		!file_read(&scan->image->file, offset, buffer, ret->size, err))
-		return -1;
-	return more;
+	do {
+		pthread_mutex_lock(&scan->lock);
+		if (scan_take_rest(scan, ret, &offset))
+			more = 1;
+		else
+			do
+				more = scan_take(scan, ret, &offset);
+			while (more > 0 && ret->size > 0 && scan->number++ % scan->stride != 0);
+		// A chunk of a live process may turn out to be empty.
+		if (more > 0 && !scan->image->info.live)
+			ret->number = scan->taken++;
+		pthread_mutex_unlock(&scan->lock);
+		if (more == 0 || ret->size == 0)
+			return more;
+		if (scan->image->info.live
+				? !scan_read_live(scan, offset, buffer, ret, err)
+				: !file_read(&scan->image->file, offset, buffer, ret->size, err))
+			return -1;
+	} while (ret->size == 0);
+	if (scan->image->info.live) {
+		pthread_mutex_lock(&scan->lock);
+		ret->number = scan->taken++;
+		pthread_mutex_unlock(&scan->lock);
+	}
+	return 1;
 }

@@ -401,6 +401,11 @@ bool stream_open(struct file *file, const struct input *input, enum packing pack
 		stream_destroy(stream);
 		return false;
 	}
+	if (stream->head_size == 0 && stream_stopped(stream)) {
+		error_set(err, "%s: interrupted", stream->path);
+		stream_destroy(stream);
+		return false;
+	}
 	file->ops = &stream_ops;
 	file->stream = stream;
 	file->fd = -1;

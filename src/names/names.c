@@ -147,9 +147,10 @@ bool names_has_addresses(const struct names *names)
 	return info->format == IMAGE_ELF_CORE && !info->overridden;
 }
 
-void names_filter(const struct names *names, kind_set wanted, struct kind_filter *ret)
+bool names_filter(
+	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret)
 {
-	kind_filter_init(ret, &names->kinds, wanted);
+	return kind_filter_create(&names->kinds, wanted, err, ret);
 }
 
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])
@@ -172,9 +173,16 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 		.fetch = names->debuginfod != NULL ? fetch_debug_file : NULL,
 		.context = names->debuginfod,
 	};
-	if (names->symbols[index] == NULL)
-		names->symbols[index] =
-			symbols_create(names->image, &names->modules->list[index], &options);
+	struct module *module = &names->modules->list[index];
+	if (names->symbols[index] != NULL)
+		return names->symbols[index];
+	if (names->debuginfod != NULL && module->file == NULL && module->state != MODULE_MEMORY) {
+		char *path AUTO_FREE =
+			debuginfod_find(names->debuginfod, &module->build_id, DEBUGINFOD_PROGRAM);
+		if (path != NULL)
+			modules_add_file(names->modules, names->image, module, path);
+	}
+	names->symbols[index] = symbols_create(names->image, module, &options);
 	return names->symbols[index];
 }
 
@@ -249,9 +257,12 @@ static bool names_find_symbol(struct names *names, uint64_t address, struct symb
 	const struct module_range *range = modules_find(names->modules, address);
 	if (range == NULL || names->options.kinds_only)
 		return false;
-	const struct symbols *symbols = names_symbols(names, range->module);
-	return symbols != NULL &&
-	       symbols_find(symbols, address - names->modules->list[range->module].bias, ret);
+	uint64_t inside;
+	const struct module *module = modules_locate(
+		names->modules, &names->modules->list[range->module], address, &inside);
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(module - names->modules->list));
+	return symbols != NULL && symbols_find(symbols, inside, ret);
 }
 
 // A vtable of Rust has no symbol of its own: a destructor, the size and the alignment of the type,
@@ -293,8 +304,9 @@ static void names_add_line(struct names *names, uint32_t index, uint64_t address
 // An address in a mapped file.
 static void names_add_address(struct names *names, uint32_t index, uint64_t address, bool code)
 {
-	const struct module *module = &names->modules->list[index];
-	const uint64_t inside = address - module->bias;
+	uint64_t inside;
+	const struct module *module =
+		modules_locate(names->modules, &names->modules->list[index], address, &inside);
 	struct symbol symbol;
 	const bool found = names_find_symbol(names, address, &symbol);
 	if (found && symbol.sized)
@@ -310,7 +322,7 @@ static void names_add_address(struct names *names, uint32_t index, uint64_t addr
 		text_add(&names->text, "+0x%" PRIx64, inside);
 	}
 	if (code)
-		names_add_line(names, index, inside);
+		names_add_line(names, (uint32_t)(module - names->modules->list), inside);
 }
 
 // An address in memory.

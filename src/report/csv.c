@@ -50,10 +50,12 @@ static void csv_file(struct report *report)
 static void csv_word(struct report *report, const struct report_word *row)
 {
 	csv_file(report);
-	fprintf(report->stream, "0x%0*" PRIx64 ",%" PRIu64 ",%s,",
-		2 * (int)report->head->scanned.word_size, row->value, row->count, row->kind);
+	fprintf(report->stream, "0x%0*" PRIx64 ",%" PRIu64,
+		2 * (int)report->head->scanned.word_size, row->value, row->count);
+	if (row->count_max > row->count)
+		fprintf(report->stream, "..%" PRIu64, row->count_max);
+	fprintf(report->stream, ",%s,", row->kind);
 	csv_text(report->stream, row->text);
-
 	putc('\n', report->stream);
 }
 

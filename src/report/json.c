@@ -34,7 +34,8 @@ static json_t *json_number(uint64_t number)
 // Write an object and forget it. NULL, which is what jansson returns when out of memory, is noted.
 static void json_write(struct report *report, json_t *object)
 {
-	if (object == NULL || json_dumpf(object, report->stream, JSON_COMPACT) != 0)
+	if (object == NULL ||
+		json_dumpf(object, report->stream, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
 		report->lost = report->lost || object == NULL || !ferror(report->stream);
 	json_decref(object);
 }
@@ -155,6 +156,11 @@ static void json_word(struct report *report, const struct report_word *row)
 	if (report->rows > 0)
 		putc(',', report->stream);
 	json_t *object = json_pack("{ss so}", "value", value, "count", json_number(row->count));
+	if (object != NULL && row->count_max > row->count &&
+		json_object_set_new(object, "count_max", json_number(row->count_max)) != 0) {
+		json_decref(object);
+		object = NULL;
+	}
 	if (object != NULL && report->head->names &&
 		(json_object_set_new(object, "kind", json_string(row->kind)) != 0 ||
 			json_object_set_new(object, "description", json_bytes(row->text)) != 0)) {

@@ -17,7 +17,7 @@ enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_GDB };
 // What was read. Texts may hold any bytes but NUL; NULL: does not apply or is not known.
 struct report_input {
 	const char *path;
-	const char *format;	// "elf-core", "raw"
+	const char *format;	// "elf-core", "raw", "process"
 	const char *packing;	// "zstd"; NULL: not compressed
 	unsigned elf_class;	// 32, 64; 0: no ELF file
 	const char *byte_order; // of the words: "little", "big"
@@ -28,6 +28,8 @@ struct report_input {
 	int64_t pid;		// -1: not known
 	int signal_number;	// 0: none or not known
 	unsigned threads;
+	bool live;  // a process that was not dumped
+	bool piped; // from standard input, or a pipe: its path says nothing
 };
 
 struct report_scanned {
@@ -99,6 +101,7 @@ struct report_head {
 struct report_word {
 	uint64_t value;
 	uint64_t count;
+	uint64_t count_max; // it may be as many as these; count, if that is exact
 	const char *kind;
 	const char *text; // the description; "" if there is none
 };
@@ -129,7 +132,9 @@ struct report_type {
 struct report {
 	FILE *stream;
 	const struct report_writer *writer;
-	bool many; // more than one file is read
+	bool many;	// more than one file is read
+	bool color;	// of text
+	unsigned width; // of the terminal that text goes to, in columns; 0: none
 	// Of the present answer.
 	const struct report_head *head;
 	size_t answers, rows;
@@ -151,7 +156,7 @@ extern const struct report_writer report_json;
 
 // Begin to write to stream. Fails if this build lacks the format.
 bool report_init(struct report *report, FILE *stream, enum report_format format, bool many,
-	struct error *err);
+	bool color, struct error *err);
 // One answer: begin, rows, end. head must live until the end.
 void report_begin(struct report *report, const struct report_head *head);
 void report_word(struct report *report, const struct report_word *row);

@@ -16,7 +16,7 @@ static void summary_text(FILE *stream, const char *text)
 static void summary_process(FILE *stream, const struct report_input *input)
 {
 	const char *before = " (";
-	if (input->pid >= 0) {
+	if (input->pid >= 0 && !input->live) {
 		fprintf(stream, "%spid %" PRId64, before, input->pid);
 		before = ", ";
 	}
@@ -117,7 +117,7 @@ void summary_write(FILE *stream, const struct report_head *head)
 	if (input->packing != NULL)
 		fprintf(stream, "%s, ", input->packing);
 	if (input->machine != NULL)
-		fprintf(stream, "%s core", input->machine);
+		fprintf(stream, "%s %s", input->machine, input->live ? "process" : "core");
 	else
 		fputs("plain bytes", stream);
 	if (input->program != NULL) {
@@ -166,9 +166,20 @@ static void summary_quoted(FILE *stream, const char *text)
 
 void summary_next(FILE *stream, const struct report_head *head)
 {
-	fputs("next: topleak -ogdb ", stream);
-	summary_quoted(stream, head->input.path);
+	const struct report_input *input = &head->input;
+	if (input->live) {
+		fprintf(stream, "next: topleak -ogdb --pid %" PRId64 " | gdb -q -p %" PRId64 "\n",
+			input->pid, input->pid);
+		return;
+	}
+	// gdb reads plain files only.
+	const bool plain = !input->piped && input->packing == NULL;
+	const char *path = plain ? input->path : "core";
+	fputs(plain ? "next: topleak -ogdb "
+		    : "next: save the plain dump as a file, then: topleak -ogdb ",
+		stream);
+	summary_quoted(stream, path);
 	fputs(" | gdb -q PROGRAM ", stream);
-	summary_quoted(stream, head->input.path);
+	summary_quoted(stream, path);
 	putc('\n', stream);
 }

@@ -31,7 +31,7 @@ static unsigned entry_rank(const struct entry *entry)
 
 static bool entries_identify(struct evidence *evidence, struct names *names, struct error *err)
 {
-	const struct pass_result *pass = evidence->pass;
+	const struct survey_result *pass = evidence->pass;
 	for (uint32_t i = 0; i < pass->count; i++) {
 		struct entry *entry = &evidence->entries[i];
 		const struct identity identity = names_identify(names, pass->list[i].value);
@@ -136,7 +136,7 @@ static void claim_grant(struct evidence *evidence, const struct fact *fact)
 
 static bool opens_gather(struct evidence *evidence, struct error *err)
 {
-	const struct pass_result *pass = evidence->pass;
+	const struct survey_result *pass = evidence->pass;
 	size_t claims = 0, opens = 0;
 	for (size_t i = 0; i < pass->fact_count; i++) {
 		claims += fact_is_claim(evidence, &pass->facts[i]);
@@ -293,7 +293,7 @@ static void entries_cut_chains(struct evidence *evidence)
 	}
 }
 
-bool evidence_init(struct evidence *evidence, const struct pass_result *pass, struct names *names,
+bool evidence_init(struct evidence *evidence, const struct survey_result *pass, struct names *names,
 	struct error *err)
 {
 	*evidence = (struct evidence){.pass = pass};

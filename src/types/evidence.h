@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "names/names.h"
 #include "types/distance.h"
-#include "types/pass.h"
+#include "types/survey.h"
 
 // Objects in chunks whose first candidate, at this offset, is this one.
 struct open {
@@ -41,14 +41,14 @@ struct entry {
 };
 
 struct evidence {
-	const struct pass_result *pass;
+	const struct survey_result *pass;
 	struct entry *entries; // one for each candidate; owned
 	struct open *opens;    // sorted by id, size, offset; owned
 	size_t open_count;
 };
 
 // pass must live as long.
-bool evidence_init(struct evidence *evidence, const struct pass_result *pass, struct names *names,
+bool evidence_init(struct evidence *evidence, const struct survey_result *pass, struct names *names,
 	struct error *err);
 void evidence_deinit(struct evidence *evidence);
 

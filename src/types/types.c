@@ -314,7 +314,7 @@ static bool structs_report(struct builder *builder)
 
 // ---- the whole
 
-static void result_total(struct types_result *result, const struct pass_result *pass)
+static void result_total(struct types_result *result, const struct survey_result *pass)
 {
 	result->words = pass->words;
 	result->zeros = pass->zeros;
@@ -333,33 +333,25 @@ static void result_total(struct types_result *result, const struct pass_result *
 	}
 }
 
-bool types_find(const struct image *image, struct names *names, const struct types_options *options,
+bool types_find(const struct image *image, struct names *names, const struct survey_result *pass,
 	struct error *err, struct types_result *ret)
 {
 	const struct image_info *info = image_info(image);
-	const struct pass_options pass_options = {.memory = options->memory,
-		.threads = options->threads,
-		.level = options->level,
-		.stop = options->stop};
 	struct builder builder = {.image = image, .result = ret, .err = err};
-	struct pass_result pass;
 	uint64_t bytes[KIND_COUNT];
 	*ret = (struct types_result){0};
-	if (!pass_run(image, names_modules(names), names_places(names), &pass_options, err, &pass))
-		return false;
 	names_measure(names, bytes);
 	ret->heap_bytes = bytes[KIND_HEAP] + bytes[KIND_ANON];
 	ret->lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
-	bool ok = evidence_init(&builder.evidence, &pass, names, err);
+	bool ok = evidence_init(&builder.evidence, pass, names, err);
 	if (ok) {
 		ok = classes_report(&builder) && structs_report(&builder);
 		evidence_deinit(&builder.evidence);
 	}
 	if (ok)
-		result_total(ret, &pass);
+		result_total(ret, pass);
 	else
 		types_result_deinit(ret);
-	pass_result_deinit(&pass);
 	return ok;
 }
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "names/names.h"
-#include "types/pass.h"
+#include "types/survey.h"
 
 enum type_kind {
 	TYPE_CLASS,   // C++: its vtable pointer
@@ -56,13 +56,6 @@ struct type {
 	unsigned example_count;
 };
 
-struct types_options {
-	size_t memory; // bytes
-	unsigned threads;
-	enum cpu_level level;
-	const atomic_int *stop; // not zero: end soon, with what was found so far
-};
-
 struct types_result {
 	struct type *list; // owned
 	size_t count;
@@ -77,9 +70,9 @@ struct types_result {
 	bool partial; // stopped before the end
 };
 
-// Find the types in image. On success *ret is the caller's, to be released with
-// types_result_deinit.
-bool types_find(const struct image *image, struct names *names, const struct types_options *options,
+// Find the types in image from what the pass over it has gathered. On success *ret is the caller's,
+// to be released with types_result_deinit.
+bool types_find(const struct image *image, struct names *names, const struct survey_result *pass,
 	struct error *err, struct types_result *ret);
 void types_result_deinit(struct types_result *result);
 

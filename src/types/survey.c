@@ -5,7 +5,7 @@
 // only then looks at the words, with the state that the chain had at the beginning. What depends on
 // the memory before the chunk is read again. So neither the number of threads nor the borders of
 // chunks change the result.
-#include "types/pass.h"
+#include "types/survey.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -69,7 +69,7 @@ struct cursor {
 };
 
 struct worker {
-	struct pass *pass;
+	struct survey *pass;
 	unsigned char *memory; // CONTEXT bytes, then a chunk; owned
 	uint32_t *hits;	       // owned
 	uint32_t *cells;       // owned; NULL: not wanted
@@ -94,12 +94,12 @@ struct worker {
 	pthread_t thread;
 };
 
-struct pass {
+struct survey {
 	const struct image *image;
 	const struct image_info *info;
 	const struct modules *modules;
 	const struct places *places;
-	const struct pass_options *options;
+	const struct survey_options *options;
 	struct hash hash;
 	struct ranges ranges;
 	ranges_select_function *select;
@@ -121,7 +121,7 @@ struct pass {
 	unsigned passes;
 };
 
-static bool stopped(const struct pass *pass)
+static bool stopped(const struct survey *pass)
 {
 	return atomic_load_explicit(pass->options->stop, memory_order_relaxed) != 0 ||
 	       atomic_load_explicit(&pass->failed, memory_order_relaxed) ||
@@ -174,7 +174,7 @@ static inline void example_offer(
 }
 
 // The id of a candidate, new or known. False if it is not to be counted.
-static bool value_identify(struct pass *pass, uint64_t value, uint32_t *ret)
+static bool value_identify(struct survey *pass, uint64_t value, uint32_t *ret)
 {
 	if (candidates_find(&pass->candidates, value, ret))
 		return true;
@@ -194,7 +194,7 @@ static bool value_identify(struct pass *pass, uint64_t value, uint32_t *ret)
 // chunk begins before there is one.
 static uint32_t opener_find(struct worker *worker, uint64_t start, uint64_t size)
 {
-	struct pass *pass = worker->pass;
+	struct survey *pass = worker->pass;
 	const unsigned word = pass->info->word_size;
 	unsigned char bytes[OFFSET_MAX + 8];
 	uint64_t most = min_u64(OFFSET_MAX + word, size - word);
@@ -281,7 +281,7 @@ static uint64_t stack_pointer(const struct image_info *info, int64_t thread)
 	return 0;
 }
 
-static void cursor_move(struct cursor *cursor, const struct pass *pass, uint64_t address)
+static void cursor_move(struct cursor *cursor, const struct survey *pass, uint64_t address)
 {
 	const struct places *places = pass->places;
 	size_t index;
@@ -387,7 +387,7 @@ static inline bool word_identify(struct worker *worker, const unsigned char *at,
 // chunk, only that. Nothing of it is counted.
 static void context_feed(struct worker *worker)
 {
-	struct pass *pass = worker->pass;
+	struct survey *pass = worker->pass;
 	const struct chain *chain = &worker->chain;
 	const unsigned word = pass->info->word_size;
 	size_t size = worker->context, zeros;
@@ -413,7 +413,7 @@ static void context_feed(struct worker *worker)
 
 static void chunk_feed(struct worker *worker)
 {
-	struct pass *pass = worker->pass;
+	struct survey *pass = worker->pass;
 	const struct view *view = &worker->view;
 	const unsigned word = pass->info->word_size;
 	const enum byte_order order = pass->info->order;
@@ -440,7 +440,7 @@ static void chunk_feed(struct worker *worker)
 // Begin with the memory at address: the segment, and those that follow without a gap and are alike,
 // up to pass->end. Only memory that can be written holds a heap; a program's own data may come
 // before it.
-static void pass_begin_run(struct pass *pass, uint64_t address)
+static void survey_begin_run(struct survey *pass, uint64_t address)
 {
 	const struct image_segment *segment = image_segment_at(pass->image, address);
 	size_t left = pass->info->segment_count, index;
@@ -465,7 +465,7 @@ static void pass_begin_run(struct pass *pass, uint64_t address)
 // Take what lies before the chunk, and keep what will lie before the next one.
 static void chunk_keep(struct worker *worker, const struct image_chunk *chunk)
 {
-	struct pass *pass = worker->pass;
+	struct survey *pass = worker->pass;
 	unsigned char *bytes = worker->memory + CONTEXT;
 	worker->context = pass->tail_size;
 	memcpy(bytes - pass->tail_size, pass->tail + CONTEXT - pass->tail_size, pass->tail_size);
@@ -482,7 +482,7 @@ static void chunk_keep(struct worker *worker, const struct image_chunk *chunk)
 // Follow the chains through a chunk when it is its turn; the state before goes to the worker.
 static void chunk_follow(struct worker *worker, const struct image_chunk *chunk)
 {
-	struct pass *pass = worker->pass;
+	struct survey *pass = worker->pass;
 	const uint64_t end = chunk->address + chunk->size + chunk->zeros;
 	pthread_mutex_lock(&pass->lock);
 	while (pass->turn != chunk->number && !stopped(pass))
@@ -492,7 +492,7 @@ static void chunk_follow(struct worker *worker, const struct image_chunk *chunk)
 		return;
 	// Until the turn is passed on, no other thread touches this.
 	if (chunk->address != pass->expected || chunk->address >= pass->end) {
-		pass_begin_run(pass, chunk->address);
+		survey_begin_run(pass, chunk->address);
 		pass->tail_size = 0;
 	}
 	pass->expected = end;
@@ -512,7 +512,7 @@ static void chunk_follow(struct worker *worker, const struct image_chunk *chunk)
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
-	struct pass *pass = worker->pass;
+	struct survey *pass = worker->pass;
 	unsigned char *buffer = worker->memory + CONTEXT;
 	worker->ok = true;
 	while (!stopped(pass)) {
@@ -521,6 +521,9 @@ static void *worker_run(void *argument)
 		worker->ok = more >= 0;
 		if (more <= 0)
 			break;
+		if (pass->options->watch.add != NULL)
+			pass->options->watch.add(
+				pass->options->watch.context, chunk.size + chunk.zeros);
 		worker->view = (struct view){
 			pass->in_order ? NULL : pass->image, chunk.address, buffer, chunk.size};
 		worker->number = chunk.number;
@@ -542,13 +545,15 @@ static void *worker_run(void *argument)
 
 // ---- the whole
 
-static bool workers_run(struct pass *pass, bool counting, struct error *err)
+static bool workers_run(struct survey *pass, bool counting, struct error *err)
 {
 	pass->counting = counting;
 	pass->turn = pass->expected = 0;
 	pass->tail_size = 0;
 	pass->end = 0;
 	pass->passes++;
+	if (pass->options->watch.begin != NULL)
+		pass->options->watch.begin(pass->options->watch.context, pass->info->bytes_present);
 	if (!image_scan_open(pass->image, 1, err, &pass->scan))
 		return false;
 	for (unsigned i = 0; i < pass->threads; i++)
@@ -580,7 +585,7 @@ static void worker_forget(struct worker *worker)
 
 // Tables for what is to be seen. An eighth of the memory is for the candidates, half of it for the
 // facts, which are copied in the end.
-static bool pass_prepare(struct pass *pass, struct error *err)
+static bool survey_prepare(struct survey *pass, struct error *err)
 {
 	const size_t memory = pass->options->memory;
 	const size_t each = pass->threads * sizeof(struct tally) + 6 * sizeof(uint64_t) +
@@ -609,7 +614,7 @@ static bool pass_prepare(struct pass *pass, struct error *err)
 }
 
 // The cells of all candidates, in those of the first thread.
-static bool pass_count(struct pass *pass, struct error *err)
+static bool survey_count(struct survey *pass, struct error *err)
 {
 	for (unsigned i = 0; i < pass->threads; i++) {
 		struct worker *worker = &pass->workers[i];
@@ -631,7 +636,7 @@ static bool pass_count(struct pass *pass, struct error *err)
 }
 
 // Raise the bar so that a number of cells is left.
-static void pass_raise_bar(struct pass *pass, size_t wanted)
+static void survey_raise_bar(struct survey *pass, size_t wanted)
 {
 	uint64_t low = pass->candidates.bar + 1, high = UINT32_MAX;
 	while (low < high) {
@@ -648,18 +653,18 @@ static void pass_raise_bar(struct pass *pass, size_t wanted)
 }
 
 // All candidates in one pass; if they do not fit, the most frequent ones.
-static bool pass_search(struct pass *pass, struct error *err)
+static bool survey_search(struct survey *pass, struct error *err)
 {
 	size_t wanted = 0;
 	for (;;) {
-		if (!pass_prepare(pass, err) || !workers_run(pass, false, err))
+		if (!survey_prepare(pass, err) || !workers_run(pass, false, err))
 			return false;
 		if (!atomic_load(&pass->full))
 			return true;
 		wanted = wanted == 0 ? pass->candidates.most / 2 : wanted / 4;
-		if (pass->candidates.cells == NULL && !pass_count(pass, err))
+		if (pass->candidates.cells == NULL && !survey_count(pass, err))
 			return false;
-		pass_raise_bar(pass, wanted);
+		survey_raise_bar(pass, wanted);
 		atomic_store(&pass->full, false);
 		if (wanted == 0)
 			return error_set(
@@ -667,7 +672,7 @@ static bool pass_search(struct pass *pass, struct error *err)
 	}
 }
 
-static void candidate_merge(struct candidate *candidate, const struct pass *pass, uint32_t id)
+static void candidate_merge(struct candidate *candidate, const struct survey *pass, uint32_t id)
 {
 	struct tally all = {0};
 	for (unsigned i = 0; i < pass->threads; i++) {
@@ -699,7 +704,7 @@ static int ranked_compare(const void *left, const void *right)
 
 // Sort the candidates by value. rank[id] becomes the place of each.
 static bool candidates_rank(
-	const struct pass *pass, struct pass_result *ret, uint32_t *rank, struct error *err)
+	const struct survey *pass, struct survey_result *ret, uint32_t *rank, struct error *err)
 {
 	const uint32_t count = pass->candidates.count;
 	struct ranked *ranked = calloc((size_t)count + 1, sizeof *ranked);
@@ -729,7 +734,7 @@ static int fact_compare(const void *left, const void *right)
 }
 
 static bool facts_merge(
-	struct pass *pass, struct pass_result *ret, const uint32_t *rank, struct error *err)
+	struct survey *pass, struct survey_result *ret, const uint32_t *rank, struct error *err)
 {
 	size_t count = 0;
 	for (unsigned i = 0; i < pass->threads; i++)
@@ -770,10 +775,10 @@ static bool facts_merge(
 	return true;
 }
 
-static bool pass_finish(struct pass *pass, struct error *err, struct pass_result *ret)
+static bool survey_finish(struct survey *pass, struct error *err, struct survey_result *ret)
 {
 	uint32_t *rank = calloc((size_t)pass->candidates.count + 1, sizeof *rank);
-	*ret = (struct pass_result){
+	*ret = (struct survey_result){
 		.bar = pass->candidates.bar,
 		.passes = pass->passes,
 		.threads = pass->threads,
@@ -787,11 +792,11 @@ static bool pass_finish(struct pass *pass, struct error *err, struct pass_result
 	ok = ok && candidates_rank(pass, ret, rank, err) && facts_merge(pass, ret, rank, err);
 	free(rank);
 	if (!ok)
-		pass_result_deinit(ret);
+		survey_result_deinit(ret);
 	return ok;
 }
 
-static bool pass_init(struct pass *pass, struct error *err)
+static bool survey_init(struct survey *pass, struct error *err)
 {
 	if (getrandom(&pass->hash, sizeof pass->hash, 0) != sizeof pass->hash)
 		return error_set(err, "no random numbers: %s", strerror(errno));
@@ -805,6 +810,9 @@ static bool pass_init(struct pass *pass, struct error *err)
 		CONTEXT + IMAGE_CHUNK_SIZE + words * sizeof(uint32_t) + marks * sizeof(chain_mark);
 	const size_t fit = pass->options->memory / 8 / each;
 	pass->threads = (unsigned)max_u64(1, min_u64(pass->options->threads, fit));
+	// The chunks of a live process come in no order but to one thread.
+	if (pass->info->live)
+		pass->threads = 1;
 	pass->workers = calloc(pass->threads, sizeof *pass->workers);
 	if (pass->workers == NULL)
 		return error_memory(err);
@@ -820,7 +828,7 @@ static bool pass_init(struct pass *pass, struct error *err)
 	return ranges_init(&pass->ranges, pass->modules, err);
 }
 
-static void pass_deinit(struct pass *pass)
+static void survey_deinit(struct survey *pass)
 {
 	for (unsigned i = 0; pass->workers != NULL && i < pass->threads; i++) {
 		worker_forget(&pass->workers[i]);
@@ -834,10 +842,11 @@ static void pass_deinit(struct pass *pass)
 	ranges_deinit(&pass->ranges);
 }
 
-bool pass_run(const struct image *image, const struct modules *modules, const struct places *places,
-	const struct pass_options *options, struct error *err, struct pass_result *ret)
+bool survey_run(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct survey_options *options, struct error *err,
+	struct survey_result *ret)
 {
-	struct pass pass = {
+	struct survey pass = {
 		.image = image,
 		.info = image_info(image),
 		.modules = modules,
@@ -847,16 +856,16 @@ bool pass_run(const struct image *image, const struct modules *modules, const st
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.turned = PTHREAD_COND_INITIALIZER,
 	};
-	pass.in_order = pass.info->packing != NULL || pass.info->once;
-	const bool ok =
-		pass_init(&pass, err) && pass_search(&pass, err) && pass_finish(&pass, err, ret);
-	pass_deinit(&pass);
+	pass.in_order = pass.info->in_order;
+	const bool ok = survey_init(&pass, err) && survey_search(&pass, err) &&
+			survey_finish(&pass, err, ret);
+	survey_deinit(&pass);
 	return ok;
 }
 
-void pass_result_deinit(struct pass_result *result)
+void survey_result_deinit(struct survey_result *result)
 {
 	free(result->list);
 	free(result->facts);
-	*result = (struct pass_result){0};
+	*result = (struct survey_result){0};
 }

@@ -29,7 +29,7 @@ struct candidate {
 	size_t first_fact, fact_count;
 };
 
-struct pass_result {
+struct survey_result {
 	struct candidate *list; // sorted by value; the facts' ids are indices; owned
 	uint32_t count;
 	struct fact *facts; // sorted; owned
@@ -40,14 +40,23 @@ struct pass_result {
 	bool partial;
 };
 
-struct pass_options {
+// Is told how far the work is; functions may be NULL. add is called by several threads at once.
+struct survey_watch {
+	void *context;
+	void (*begin)(void *context, uint64_t bytes); // a pass over so many bytes
+	void (*add)(void *context, uint64_t bytes);   // so many bytes more
+};
+
+struct survey_options {
 	size_t memory; // bytes
 	unsigned threads;
 	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: end soon, with what was found so far
+	struct survey_watch watch;
 };
 
-// On success *ret is the caller's, to be released with pass_result_deinit.
-bool pass_run(const struct image *image, const struct modules *modules, const struct places *places,
-	const struct pass_options *options, struct error *err, struct pass_result *ret);
-void pass_result_deinit(struct pass_result *result);
+// On success *ret is the caller's, to be released with survey_result_deinit.
+bool survey_run(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct survey_options *options, struct error *err,
+	struct survey_result *ret);
+void survey_result_deinit(struct survey_result *result);
