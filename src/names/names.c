@@ -188,7 +188,9 @@ static char *symbol_display(const struct names *names, const char *symbol)
 	const char *version = strchr(symbol + 1, '@');
 	char *plain =
 		version != NULL ? strndup(symbol, (size_t)(version - symbol)) : strdup(symbol);
-	char *readable = plain != NULL && !names->options.mangled ? demangle(plain) : NULL;
+	bool too_long;
+	char *readable =
+		plain != NULL && !names->options.mangled ? demangle(plain, &too_long) : NULL;
 	if (readable == NULL)
 		return plain;
 	free(plain);
@@ -232,11 +234,12 @@ static bool names_add_class(struct names *names, const struct module *module, ui
 	if (!rtti_find(names->image, names->modules, address, &rtti))
 		return false;
 	char *mangled AUTO_FREE = rtti.type;
-	char *name AUTO_FREE = names->options.mangled ? NULL : demangle_type(mangled);
-	// What the demangler does not take is no type, unless there is no demangler.
-	const bool known = name != NULL || names->options.mangled || !DEMANGLE_AVAILABLE;
-	if (!known && strlen(mangled) < DEMANGLE_LONG)
+	bool too_long = false;
+	char *readable AUTO_FREE = demangle_type(mangled, &too_long);
+	// What the demangler does not take is no type.
+	if (readable == NULL && !too_long && DEMANGLE_AVAILABLE)
 		return false;
+	const char *name = names->options.mangled ? NULL : readable;
 	text_add(&names->text, name != NULL ? "vtable for " : "_ZTV");
 	text_add_plain(&names->text, name != NULL ? name : mangled);
 	if (rtti.primary)
@@ -274,7 +277,8 @@ static bool names_add_rust(struct names *names, const struct module *module, uin
 		align == 0 || (align & (align - 1)) != 0 || size % align != 0 ||
 		!names_find_symbol(names, drop, &symbol) || symbol.offset != 0)
 		return false;
-	char *name AUTO_FREE = demangle(symbol.name);
+	bool too_long;
+	char *name AUTO_FREE = demangle(symbol.name, &too_long);
 	if (name == NULL || strncmp(name, prefix, sizeof prefix - 1) != 0)
 		return false;
 	text_add(&names->text, "vtable with ");
