@@ -72,11 +72,15 @@ FORCE:
 $(BUILD)/test-engine: tests/engine.c $(filter $(BUILD)/obj/base/% $(BUILD)/obj/count/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-check: all $(BUILD)/test-engine
+$(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/names/kinds.o \
+		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
+
+check: all $(BUILD)/test-engine $(BUILD)/test-filter
 	tests/run
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:
