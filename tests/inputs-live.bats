@@ -85,14 +85,15 @@ rows() {
 	while read -r filter expected; do
 		echo "$filter" >"/proc/$pid/coredump_filter"
 		topleak -0 --no-names -n 100000 -p "$pid"
-		equal "$(rows "$output" | cut -c3 | tr -d '\n')" "$expected"
+		# Once or twice they may be in the program itself.
+		equal "$(rows "$output" | awk '$3 > 9 { print substr($1, 3, 1) }' | tr -d '\n')" "$expected"
 	done <<-'END'
-		0x33 1234567
-		0x01 134567
+		0x33 12347
+		0x01 1347
 		0x02 2
 		0x04 4
 		0x08 8
-		0x3f 12345678
+		0x3f 123478
 	END
 }
 
