@@ -256,14 +256,17 @@ static bool core_add_notes(struct core *core, const Elf64_Phdr *phdr, struct err
 	if (phdr->p_offset >= file->size)
 		return true;
 	const uint64_t size = min_u64(phdr->p_filesz, file->size - phdr->p_offset);
-	// Memory can be counted without them.
-	if (!file_extent(file, phdr->p_offset + size, &reason, &end)) {
-		diag_warn(
-			core->diag, "%s (its notes: without them there are no names)", reason.text);
+	if (file_extent(file, phdr->p_offset + size, &reason, &end) &&
+		(phdr->p_offset >= end ||
+			notes_load(core->image, phdr->p_offset, end - phdr->p_offset, &reason)))
 		return true;
+	if (!file->in_order) {
+		*err = reason;
+		return false;
 	}
-	return phdr->p_offset >= end ||
-	       notes_load(core->image, phdr->p_offset, end - phdr->p_offset, err);
+	// A stream that cannot come back: memory can be counted without notes.
+	diag_warn(core->diag, "%s (its notes: without them there are no names)", reason.text);
+	return true;
 }
 
 static bool core_read_segments(struct core *core, uint64_t count, struct error *err)

@@ -252,9 +252,12 @@ static bool names_find_symbol(struct names *names, uint64_t address, struct symb
 	const struct module_range *range = modules_find(names->modules, address);
 	if (range == NULL || names->options.kinds_only)
 		return false;
-	const struct symbols *symbols = names_symbols(names, range->module);
-	return symbols != NULL &&
-	       symbols_find(symbols, address - names->modules->list[range->module].bias, ret);
+	uint64_t inside;
+	const struct module *module = modules_locate(
+		names->modules, &names->modules->list[range->module], address, &inside);
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(module - names->modules->list));
+	return symbols != NULL && symbols_find(symbols, inside, ret);
 }
 
 // A vtable of Rust has no symbol of its own: a destructor, the size and the alignment of the type,
@@ -296,8 +299,9 @@ static void names_add_line(struct names *names, uint32_t index, uint64_t address
 // An address in a mapped file.
 static void names_add_address(struct names *names, uint32_t index, uint64_t address, bool code)
 {
-	const struct module *module = &names->modules->list[index];
-	const uint64_t inside = address - module->bias;
+	uint64_t inside;
+	const struct module *module =
+		modules_locate(names->modules, &names->modules->list[index], address, &inside);
 	struct symbol symbol;
 	const bool found = names_find_symbol(names, address, &symbol);
 	if (found && symbol.sized)
@@ -313,7 +317,7 @@ static void names_add_address(struct names *names, uint32_t index, uint64_t addr
 		text_add(&names->text, "+0x%" PRIx64, inside);
 	}
 	if (code)
-		names_add_line(names, index, inside);
+		names_add_line(names, (uint32_t)(module - names->modules->list), inside);
 }
 
 // An address in memory.
