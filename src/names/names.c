@@ -224,6 +224,8 @@ static void names_add_symbol(
 	char *name AUTO_FREE = symbol_display(names, symbol->name);
 	if (name != NULL)
 		text_add_plain(&names->text, name);
+	else
+		names->text.lost = true;
 	if (symbol->linkage)
 		text_add(&names->text, "@plt");
 	if (symbol->offset != 0)
