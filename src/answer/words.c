@@ -113,6 +113,7 @@ static bool words_report(struct names *names, const struct count_result *result,
 		}
 		report_word(report, &row);
 	}
+	report->lost = report->lost || names_lost(names);
 	report_end(report);
 	return report_flush(report, err);
 }

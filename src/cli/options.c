@@ -322,7 +322,8 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	};
 	if (!options_read(argc, argv, err, &options))
 		return false;
-	options.file_count = (size_t)(argc - optind);
+	// A caller may give no argument at all, not even the program's name.
+	options.file_count = argc > optind ? (size_t)(argc - optind) : 0;
 	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);

@@ -20,6 +20,7 @@
 struct text {
 	char *bytes; // owned; ends with a NUL
 	size_t length, capacity;
+	bool lost; // for lack of memory something was left out
 };
 
 struct names {
@@ -39,8 +40,10 @@ static bool text_reserve(struct text *text, size_t more)
 		return true;
 	const size_t wanted = 2 * (text->length + more) + 64;
 	char *grown = realloc(text->bytes, wanted);
-	if (grown == NULL)
+	if (grown == NULL) {
+		text->lost = true;
 		return false;
+	}
 	text->bytes = grown;
 	text->capacity = wanted;
 	return true;
@@ -92,8 +95,11 @@ bool names_create(struct image *image, const struct names_options *options, stru
 		return error_memory(err);
 	names->image = image;
 	names->options = *options;
-	if (!text_reserve(&names->text, 1) ||
-		!modules_create(image, &module_options, diag, err, &names->modules)) {
+	if (!text_reserve(&names->text, 1)) {
+		names_destroy(names);
+		return error_memory(err);
+	}
+	if (!modules_create(image, &module_options, diag, err, &names->modules)) {
 		names_destroy(names);
 		return false;
 	}
@@ -220,6 +226,8 @@ static void names_add_symbol(
 	char *name AUTO_FREE = symbol_display(names, symbol->name);
 	if (name != NULL)
 		text_add_plain(&names->text, name);
+	else
+		names->text.lost = true;
 	if (symbol->linkage)
 		text_add(&names->text, "@plt");
 	if (symbol->offset != 0)
@@ -410,4 +418,9 @@ struct name names_describe(struct names *names, uint64_t value)
 		break;
 	}
 	return (struct name){kind, names->text.bytes};
+}
+
+bool names_lost(const struct names *names)
+{
+	return names->text.lost;
 }
