@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "answer/find.h"
 #include "cli/options.h"
 #include "count/count.h"
 #include "image/image.h"
@@ -209,21 +210,27 @@ static bool dump_report(const char *path, const struct options *options, struct 
 	bool ok = image_open(path, &image_options, diag, err, &image);
 	if (!ok)
 		return false;
-	if (!(ok = image_count(image, options, err, &result)))
+	const bool find = find_asked(options);
+	if (!find && !(ok = image_count(image, options, err, &result)))
 		goto out;
-	const struct report_head head = {
+	struct report_head head = {
 		.mode = "words",
 		.version = TOPLEAK_VERSION,
 		.names = !options->no_names,
 		.input = input_of(image_info(image)),
 		.scanned = scanned_of(image_info(image), &result),
 	};
+	if (options->redact)
+		head.input.command = known(image_info(image)->process.command);
+	if (find)
+		head.scanned.words = image_info(image)->bytes_present / head.scanned.word_size;
 	if (result.partial)
 		diag_warn(diag, "%s: interrupted: the counts are only part of the answer", path);
 	if (people)
 		summary_write(stderr, &head);
-	ok = rows_report(image, &result, &head, diag, report, err);
-	if (ok && people)
+	ok = find ? find_answer(image, options, &head, &stop_signal, diag, report, err)
+		  : rows_report(image, &result, &head, diag, report, err);
+	if (ok && people && !find)
 		summary_next(stderr, &head);
 	if (ok && options->time)
 		time_print(image_info(image), &result, seconds_now() - begin);
@@ -261,7 +268,7 @@ static int run(const struct options *options, struct diag *diag)
 				continue;
 			diag_error(diag, &err);
 			err.text[0] = '\0';
-			status = EXIT_FAILURE;
+			status = err.usage ? EXIT_USAGE : EXIT_FAILURE;
 			// Without a place to print to the other files are of no use.
 			if (ferror(stdout))
 				break;

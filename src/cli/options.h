@@ -25,8 +25,17 @@ struct options {
 	uint64_t threads;   // 0: as many as there are processors
 	uint64_t memory;    // bytes
 	uint64_t output;    // enum output
+	const char *find;   // what to look for; NULL: nothing
+	const char *type;   // the class or symbol to look for; NULL: none
+	const char *member; // fields, as member_parse has them; NULL: none
+	const char *member_offset, *member_type; // the same, as topleaked has them
+	const char *around_range;		 // NULL: as usual
+	uint64_t min_length;			 // of strings, in characters
+	bool strings;				 // ask for the most frequent strings
+	bool around, all, ignore_case, min_length_given;
+	bool min_count_given;
 	bool order_given, raw;
-	bool no_names;
+	bool no_names, redact;
 	bool time, verbose, quiet;
 	bool help, version;
 };

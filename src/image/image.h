@@ -106,21 +106,39 @@ const struct image_segment *image_segment_at(const struct image *image, uint64_t
 // The most that one chunk holds, in bytes: a read of this size stays in the second-level cache.
 #define IMAGE_CHUNK_SIZE ((size_t)256 * 1024)
 
-// A piece of memory: whole aligned words of one segment.
+// A piece of memory of one segment: whole aligned words, or any bytes.
 struct image_chunk {
-	uint64_t address; // of the first word; for raw bytes its offset in the file
-	size_t size;	  // bytes now in the caller's buffer, a multiple of the word size
+	uint64_t address; // of the first word; for plain bytes as if the first one had address 0
+	size_t size;	  // bytes now in the caller's buffer, behind the lead
 	uint64_t zeros;	  // or else: the bytes of a hole in the file, not read; one of the two is 0
+	size_t lead;	  // bytes before address that are in the buffer too
+	bool last;	  // the next chunk does not begin where this one ends
+	uint64_t number;  // 0, 1, 2, ... in the order of the scan
 };
 
 struct image_scan;
 
-// Start to read the memory in order. Of every stride chunks the first is read (1: all). *ret is the
-// caller's, to be closed with image_scan_close, before the image.
+struct image_scan_options {
+	unsigned stride; // of every stride chunks the first is read; 1: all
+	bool bytes;	 // all bytes, not only whole aligned words
+	size_t chunk;	 // the most that a chunk holds, a multiple of 64
+	// So many bytes before a chunk are delivered with it, as far as they are there without a
+	// gap. Then the order is by address, and segments that touch are one piece. Long holes have
+	// zeros at both ends in chunks of data, at least this many bytes, so that whatever is near
+	// data needs no look into a hole. A multiple of 64; 0: none of this. With a stride above 1
+	// there are no leads.
+	size_t lead;
+};
+
+// Start to read the words of the memory in order. Of every stride chunks the first is read (1: all).
+// *ret is the caller's, to be closed with image_scan_close, before the image.
 bool image_scan_open(
 	const struct image *image, unsigned stride, struct error *err, struct image_scan **ret);
+bool image_scan_open_with(const struct image *image, const struct image_scan_options *options,
+	struct error *err, struct image_scan **ret);
 void image_scan_close(struct image_scan *scan);
-// Fetch the next chunk into buffer, of IMAGE_CHUNK_SIZE bytes, aligned to 8. Returns 1, 0 at the
-// end, -1 on an error. Threads may share a scan: each gets other chunks.
+// Fetch the next chunk into buffer, aligned to 8, of IMAGE_CHUNK_SIZE bytes, or of the lead and the
+// chunk asked for. Returns 1, 0 at the end, -1 on an error. Threads may share a scan: each gets
+// other chunks.
 int image_scan_next(
 	struct image_scan *scan, void *buffer, struct image_chunk *ret, struct error *err);
