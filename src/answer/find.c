@@ -27,10 +27,10 @@ bool find_asked(const struct options *options)
 
 // ---- texts
 
-static struct text_options text_options_of(const struct answer *answer)
+static struct find_options text_options_of(const struct answer *answer)
 {
 	const struct options *options = answer->options;
-	return (struct text_options){
+	return (struct find_options){
 		.image = answer->image,
 		.top = options->top,
 		.min_count = options->min_count,
@@ -72,7 +72,7 @@ static void texts_report(const struct answer *answer, const struct texts *texts)
 
 static bool strings_answer(const struct answer *answer, struct error *err)
 {
-	struct text_options options = text_options_of(answer);
+	struct find_options options = text_options_of(answer);
 	// A table of all strings may be as large as the dump.
 	options.large = image_info(answer->image)->bytes_present > options.memory / 2;
 	struct text_result result;
@@ -90,7 +90,7 @@ static bool strings_answer(const struct answer *answer, struct error *err)
 static bool text_answer(const struct answer *answer, const char *text, struct error *err)
 {
 	const struct options *options = answer->options;
-	const struct text_options text_options = text_options_of(answer);
+	const struct find_options text_options = text_options_of(answer);
 	const size_t length = strlen(text);
 	if (length == 0 || length > FIND_TEXT_MAX)
 		return error_usage(err, "--find: a text has 1 to %zu bytes", FIND_TEXT_MAX);

@@ -42,7 +42,7 @@ static void context_visit(
 	}
 }
 
-bool find_text(const char *text, size_t length, const struct text_options *options,
+bool find_text(const char *text, size_t length, const struct find_options *options,
 	struct error *err, struct text_result *ret)
 {
 	struct search search;

@@ -17,10 +17,10 @@
 // it that differ. Places may overlap: "aa" is three times in "aaaa". length is from 1 to
 // FIND_TEXT_MAX. options->fold: the case of letters does not matter. On success *ret is the
 // caller's, to be released with text_result_deinit; ret->count is the number of places.
-bool find_text(const char *text, size_t length, const struct text_options *options,
+bool find_text(const char *text, size_t length, const struct find_options *options,
 	struct error *err, struct text_result *ret);
 
 // Count the runs of at least min_length printable ASCII characters and tabs, as strings(1) finds
 // them. On success *ret is the caller's, as above.
-bool find_strings(uint64_t min_length, const struct text_options *options, struct error *err,
+bool find_strings(uint64_t min_length, const struct find_options *options, struct error *err,
 	struct text_result *ret);

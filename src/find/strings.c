@@ -183,7 +183,7 @@ static void strings_begin(void *context)
 	strings->length = 0;
 }
 
-bool find_strings(uint64_t min_length, const struct text_options *options, struct error *err,
+bool find_strings(uint64_t min_length, const struct find_options *options, struct error *err,
 	struct text_result *ret)
 {
 	struct strings strings = {.min_length = min_length};

@@ -8,7 +8,7 @@
 
 struct tally {
 	const struct text_finder *finder;
-	const struct text_options *options;
+	const struct find_options *options;
 	unsigned threads;
 	uint64_t seed;
 	struct texts *tables; // one for each thread; owned
@@ -40,7 +40,7 @@ static void tally_add(void *context, const struct text *text)
 	struct tally *tally = sink->tally;
 	tally->counts[sink->worker]++;
 	if (tally_wants(tally, text->hash))
-		texts_add(&tally->tables[sink->worker], text);
+		texts_add(&tally->tables[sink->worker], text, 1);
 }
 
 typedef void tally_step(
@@ -74,7 +74,7 @@ static bool tally_commit(
 static struct sweep tally_sweep(struct tally *tally)
 {
 	const struct text_finder *finder = tally->finder;
-	const struct text_options *options = tally->options;
+	const struct find_options *options = tally->options;
 	return (struct sweep){
 		.image = options->image,
 		.bytes = finder->bytes,
@@ -143,7 +143,7 @@ static uint64_t tally_count(struct tally *tally)
 
 struct hashes {
 	const struct text_finder *finder;
-	const struct text_options *options;
+	const struct find_options *options;
 	uint64_t seed;
 	struct sweep sweep;
 	struct sweep_source *source;
@@ -213,7 +213,7 @@ static int hashes_next(void *context, void *buffer, struct count_block *ret, str
 static bool hashes_count(
 	struct tally *tally, uint64_t texts, struct error *err, struct count_result *ret)
 {
-	const struct text_options *options = tally->options;
+	const struct find_options *options = tally->options;
 	struct hashes hashes = {
 		.finder = tally->finder,
 		.options = options,
@@ -288,7 +288,7 @@ static bool tally_hashes(struct tally *tally, uint64_t texts, struct error *err,
 
 // ---- the whole
 
-bool texts_count(const struct text_finder *finder, const struct text_options *options,
+bool texts_count(const struct text_finder *finder, const struct find_options *options,
 	struct error *err, struct text_result *ret)
 {
 	struct tally tally = {.finder = finder, .options = options};

@@ -39,7 +39,7 @@ struct text_finder {
 		void *context, const struct text_pass *pass, const struct sweep_window *window);
 };
 
-struct text_options {
+struct find_options {
 	const struct image *image;
 	size_t top;
 	uint64_t min_count;
@@ -58,6 +58,6 @@ struct text_result {
 };
 
 // On success *ret is the caller's, to be released with text_result_deinit.
-bool texts_count(const struct text_finder *finder, const struct text_options *options,
+bool texts_count(const struct text_finder *finder, const struct find_options *options,
 	struct error *err, struct text_result *ret);
 void text_result_deinit(struct text_result *result);

@@ -84,8 +84,7 @@ static bool texts_reserve(struct texts *texts, size_t size)
 	return true;
 }
 
-// Count a text `count` times.
-static void texts_count(struct texts *texts, const struct text *text, uint64_t count)
+void texts_add(struct texts *texts, const struct text *text, uint64_t count)
 {
 	struct texts_entry *entry = texts->slots > 0 ? texts_find(texts, text) : NULL;
 	if (entry != NULL && entry->count != 0) {
@@ -121,11 +120,6 @@ static void texts_count(struct texts *texts, const struct text *text, uint64_t c
 	texts->used++;
 }
 
-void texts_add(struct texts *texts, const struct text *text)
-{
-	texts_count(texts, text, 1);
-}
-
 void texts_merge(struct texts *texts, struct texts *other)
 {
 	for (size_t i = 0; i < other->slots; i++) {
@@ -142,7 +136,7 @@ void texts_merge(struct texts *texts, struct texts *other)
 			.cut_before = entry->cut_before,
 			.cut_after = entry->cut_after,
 		};
-		texts_count(texts, &text, entry->count);
+		texts_add(texts, &text, entry->count);
 	}
 	texts->rest += other->rest;
 	texts->full = texts->full || other->full;

@@ -31,8 +31,8 @@ struct texts {
 #define TEXTS_MEMORY_MIN ((size_t)64 * 1024)
 void texts_init(struct texts *texts, size_t memory, bool fold);
 void texts_deinit(struct texts *texts);
-// Count a text.
-void texts_add(struct texts *texts, const struct text *text);
+// Count a text so many times.
+void texts_add(struct texts *texts, const struct text *text, uint64_t count);
 // Add all that other has, and empty it.
 void texts_merge(struct texts *texts, struct texts *other);
 // Put the entries in order, most frequent first, then by text, and forget those below min_count and
