@@ -10,18 +10,29 @@ LDFLAGS ?=
 PREFIX ?= /usr/local
 BINDIR := $(PREFIX)/bin
 MANDIR := $(PREFIX)/share/man
+# Where each shell looks for completions, and the file's name there.
+COMPLETIONS = bash:bash-completion/completions/topleak \
+	zsh:zsh/site-functions/_topleak \
+	fish:fish/vendor_completions.d/topleak.fish
 BUILD ?= build
 
 HASH := \#
 # 1 if a program with this header links with these libraries; HAVE_X=0 or 1 overrides each probe.
 probe = $(shell printf '$(HASH)include <$(1)>\nint main(void){return 0;}\n' | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo 1 || echo 0)
-HAVE_JANSSON ?= $(call probe,jansson.h,-ljansson)
+LIBRARIES := JANSSON LIBARCHIVE LIBDW LIBIBERTY
+HAVE_JANSSON := $(or $(HAVE_JANSSON),$(call probe,jansson.h,-ljansson))
+HAVE_LIBARCHIVE := $(or $(HAVE_LIBARCHIVE),$(call probe,archive.h,-larchive))
+HAVE_LIBDW := $(or $(HAVE_LIBDW),$(call probe,elfutils/libdwfl.h,-ldw -lelf))
+HAVE_LIBIBERTY := $(or $(HAVE_LIBIBERTY),$(call probe,libiberty/demangle.h,-liberty))
+have = $(if $(filter 1,$(HAVE_$(1))),$(2))
 
-DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DHAVE_JANSSON=$(HAVE_JANSSON)
+DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' \
+	$(foreach library,$(LIBRARIES),-DHAVE_$(library)=$(HAVE_$(library)))
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
-FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)/= $(CPPFLAGS) $(CFLAGS)
-LIBS := -lelf $(if $(filter 1,$(HAVE_JANSSON)),-ljansson)
+FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) $(CFLAGS)
+LIBS := $(call have,LIBDW,-ldw) -lelf $(call have,LIBIBERTY,-liberty) $(call have,JANSSON,-ljansson) \
+	$(call have,LIBARCHIVE,-larchive) -ldl
 
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
 ifneq ($(HAVE_JANSSON),1)
@@ -30,10 +41,21 @@ endif
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o)
 
 .PHONY: all check install uninstall demo verify asan bench lint clean
-all: $(BUILD)/topleak
+all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
 	$(CC) -pthread $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS)
+
+$(BUILD)/obj/%.o: tools/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+
+# A program for this machine, run once.
+$(BUILD)/completions/done: $(BUILD)/obj/completions.o $(BUILD)/obj/cli/options.o $(filter $(BUILD)/obj/base/%,$(OBJECTS))
+	@mkdir -p $(@D)
+	$(CC) -pthread $(CFLAGS) $(LDFLAGS) -o $(BUILD)/obj/completions $^
+	for shell in bash zsh fish; do $(BUILD)/obj/completions $$shell >$(@D)/topleak.$$shell || exit; done
+	@touch $@
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -46,11 +68,15 @@ $(BUILD)/flags: FORCE
 .PHONY: FORCE
 FORCE:
 
-check: all
+# The engine's own test, beside topleak: where tests/engine.bats looks for it.
+$(BUILD)/test-engine: tests/engine.c $(filter $(BUILD)/obj/base/% $(BUILD)/obj/count/%,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
+
+check: all $(BUILD)/test-engine
 	tests/run
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:
@@ -67,7 +93,7 @@ bench: all
 	bench/run $(BENCHFLAGS)
 
 lint:
-	clang-format --dry-run -Werror $(sort $(wildcard src/*.[ch] src/*/*.[ch]))
+	clang-format --dry-run -Werror $(sort $(wildcard src/*.[ch] src/*/*.[ch] tools/*.c))
 	clang-tidy --quiet $(SOURCES) -- $(FLAGS)
 	mandoc -Tlint -Wwarning man/topleak.1
 
@@ -75,11 +101,15 @@ install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1
 	install -m 755 $(BUILD)/topleak $(DESTDIR)$(BINDIR)/topleak
 	install -m 644 man/topleak.1 $(DESTDIR)$(MANDIR)/man1/topleak.1
+	for entry in $(COMPLETIONS); do \
+		install -D -m 644 $(BUILD)/completions/topleak.$${entry%%:*} $(DESTDIR)$(PREFIX)/share/$${entry#*:} || exit; \
+	done
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/topleak $(DESTDIR)$(MANDIR)/man1/topleak.1
+	for entry in $(COMPLETIONS); do rm -f $(DESTDIR)$(PREFIX)/share/$${entry#*:}; done
 
 clean:
 	rm -rf $(BUILD)
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(BUILD)/obj/completions.d

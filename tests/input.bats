@@ -24,10 +24,12 @@ setup() {
 	fails "$file: " "empty"
 }
 
-@test "a FIFO does not block: status 1, one line" {
+@test "a FIFO is read like a pipe" {
+	mkcore "$file.core" 'segments => [{ vaddr => 0x1000, words => [7, 7, 8] }]'
 	mkfifo "$file"
-	run --separate-stderr -1 timeout 10 "$TOPLEAK" "$file"
-	fails "$file: "
+	cat "$file.core" >"$file" 3>&- &
+	run --separate-stderr -0 timeout 10 "$TOPLEAK" --no-names -n 1 "$file"
+	equal "$output" "0x0000000000000007 : 2"
 }
 
 @test "a file that may not be read: status 1, one line" {
@@ -115,7 +117,7 @@ $file.b"
 	equal "${#lines[@]}" 2
 	topleak -0 -o csv "$file.a" "$file.b"
 	equal "${#lines[@]}" 3
-	equal "${lines[2]}" "\"$file.b\",0x0000000000000008,1,number,\"8\""
+	equal "${lines[2]}" "$file.b,0x0000000000000008,1,number,8"
 	topleak -1 --no-names "$file.missing" "$file.b"
 	contains "$output" "0x0000000000000008 : 1"
 }

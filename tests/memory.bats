@@ -10,6 +10,10 @@ distinct() {
 		bytes => pack(q(Q<*), map { \$_ << 12 } 1 .. 5_000_000, map { \$_ * 3000 } 1 .. 1000) }]"'
 }
 
+setup_file() {
+	distinct >/dev/null
+}
+
 # peaks_below LIMIT ARG...: its private memory stays below LIMIT kilobytes
 peaks_below() {
 	run --separate-stderr -0 peak "$TOPLEAK" "${@:2}"
@@ -48,7 +52,19 @@ table() {
 	! sanitized || skip "sanitizers reserve more"
 	local core
 	core=$(distinct)
-	ulimit -v $((24 * 1024))
+	ulimit -v $((64 * 1024)) # enough for the libraries
 	topleak -1 --no-names -j 1 -m 128M -n 1000000 "$core"
 	fails "memory"
+}
+
+@test "SIGINT and SIGTERM: what was found so far, marked as partial, status 130 and 143" {
+	local signal
+	for signal in INT TERM; do
+		run --separate-stderr timeout --preserve-status -s "$signal" 1 \
+			"$TOPLEAK" -o json -j 1 -m 16M -n 100000 "$(distinct)"
+		equal "$status" $((128 + $(kill -l "$signal")))
+		is '.scanned.partial'
+		equal "${#stderr_lines[@]}" 1
+		contains "$stderr" "interrupted"
+	done
 }

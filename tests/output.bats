@@ -105,8 +105,8 @@ of_text() {
 	[ -z "$stderr" ]
 	equal "$(jq -s length <<<"$output")" 1
 	is '.schema == 1 and .mode == "words"'
-	is '.input | .format == "ELF core" and .class == "ELF64" and .byte_order == "little" and .machine == "x86-64"'
-	is '.input | .pid == 4711 and .command == "app" and .signal == "SIGABRT"'
+	is '.input | .format == "elf-core" and .class == 64 and .byte_order == "little" and .machine == "x86-64"'
+	is '.input | .pid == 4711 and .command == "/srv/app" and .signal == "SIGABRT"'
 	is ".input.path == \"$core\""
 	is '.scanned == { segments: 1, bytes_saved: 120, bytes_not_saved: 8072, bytes_missing: 0, words: 15, word_size: 8, partial: false }'
 	is '.top | map(.count) == [5, 4, 3, 2, 1]'
@@ -121,20 +121,20 @@ of_text() {
 @test "JSON: the input of a big-endian 32-bit core and of raw bytes" {
 	mkcore "$core" 'class => 32, endian => "big", machine => 20, segments => [{ vaddr => 0x1000, words => [7] }]'
 	topleak -0 -o json "$core"
-	is '.input | .class == "ELF32" and .byte_order == "big"'
+	is '.input | .class == 32 and .byte_order == "big"'
 	is '.scanned.word_size == 4 and .top[0].value == "0x00000007"'
 	printf 12345678 >"$core"
 	topleak -0 -o json --raw "$core"
-	is '.input.format == "plain bytes" and .input.class == null and .scanned.words == 1'
+	is '.input.format == "raw" and .input.class == null and .scanned.words == 1'
 }
 
 @test "CSV: a header and rows, quoted as in RFC 4180" {
 	every_kind
 	topleak -0 -o csv "$core"
 	equal "$output" 'value,count,kind,description
-0x0000000000000000,5,zero,"zero"
+0x0000000000000000,5,zero,zero
 0x0000000000000021,4,number,"33, or malloc size 32"
-0x00000002dfdc1c3e,3,number,"12345678910"
+0x00000002dfdc1c3e,3,number,12345678910
 0x312e312f50545448,2,text,"""HTTP/1.1"""
 0x00007f1234567890,1,other,'
 }
@@ -144,11 +144,11 @@ of_text() {
 	topleak -0 -o gdb -n 2 "$core"
 	equal "$output" 'set pagination off
 p 5
-x 0x0
-info symbol 0x0
+x 0x0000000000000000
+info symbol 0x0000000000000000
 p 4
-x 0x21
-info symbol 0x21'
+x 0x0000000000000021
+info symbol 0x0000000000000021'
 }
 
 @test "stderr is empty where there is nothing to warn about" {
@@ -167,7 +167,7 @@ info symbol 0x21'
 	local table=$output
 	topleak -0 -n 1 -v "$core"
 	equal "$output" "$table"
-	contains "${stderr_lines[0]}" "core: x86-64 core of app (pid 4711, SIGABRT)"
+	contains "${stderr_lines[0]}" "core: x86-64 core of /srv/app (pid 4711, SIGABRT)"
 	contains "$stderr" "not saved"
 	contains "$stderr" "next: topleak "
 	topleak -0 -n 1 -t "$core"
@@ -179,7 +179,7 @@ info symbol 0x21'
 	needs script
 	every_kind
 	script -qec "'$TOPLEAK' -n 1 '$core' >'$core.out'" /dev/null </dev/null >"$core.terminal"
-	contains "$(cat "$core.terminal")" "x86-64 core of app"
+	contains "$(cat "$core.terminal")" "x86-64 core of /srv/app"
 	equal "$(cat "$core.out")" "0x0000000000000000 : 5  zero"
 	script -qec "'$TOPLEAK' -q -n 1 '$core' >'$core.out'" /dev/null </dev/null >"$core.terminal"
 	equal "$(cat "$core.terminal")" ""

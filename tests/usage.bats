@@ -91,7 +91,7 @@ setup() {
 	topleak -0 --no-names --size 1 --offset 4 --limit 4 --output human "$core"
 	equal "$output" "0x0000000000000007 : 2"
 	topleak -0 --size=2 --offset=4 --limit=5 --output=gdb "$core"
-	equal "$(grep '^x ' <<<"$output" | xargs)" "x 0x8 x 0x7"
+	equal "$(grep '^x ' <<<"$output" | xargs)" "x 0x0000000000000008 x 0x0000000000000007"
 	topleak -0 -n1 -s4 -l5 -ohuman --time "$core"
 	contains "$output" "0x0000000000000008 : 3"
 }
@@ -117,7 +117,7 @@ setup() {
 
 @test "-h and -V print to stdout and need no file" {
 	topleak -0 --help
-	contains "$output" "usage: topleak"
+	contains "$output" "Usage: topleak"
 	[ -z "$stderr" ]
 	local help=$output
 	topleak -0 -h
@@ -128,6 +128,13 @@ setup() {
 	local version=$output
 	topleak -0 -V
 	equal "$output" "$version"
+}
+
+@test "more rows than the memory holds: status 2, and -m as the message says does" {
+	topleak -2 -n 1000000 -m 16M "$core"
+	fails "--top 1000000" "--memory"
+	[[ $stderr =~ -m\ ([0-9]+M) ]]
+	topleak -0 -n 1000000 -m "${BASH_REMATCH[1]}" "$core"
 }
 
 @test "-ogdb takes one file" {

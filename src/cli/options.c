@@ -13,7 +13,8 @@ enum type {
 	TYPE_NUMBER, // uint64_t: decimal, or hexadecimal with 0x
 	TYPE_SIZE,   // uint64_t: a number with K, M, G or T
 	TYPE_CHOICE, // uint64_t: one of the words
-	TYPE_TEXT,   // const char *: anything, as it is in argv
+	TYPE_SET,    // uint64_t: words with commas between them; their values, each a bit
+	TYPE_TEXT,   // const char *
 	TYPE_MAYBE,  // the same, and may be missing: then it stays NULL
 };
 
@@ -41,13 +42,19 @@ static const struct choice outputs[] = {{"text", OUTPUT_TEXT}, {"human", OUTPUT_
 	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {NULL, 0}};
 static const struct choice word_sizes[] = {{"4", 4}, {"8", 8}, {NULL, 0}};
 static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_BIG}, {NULL, 0}};
+// In the order of enum kind in names/kinds.h.
+static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
+	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
+	{"other", 1 << 8}, {NULL, 0}};
 
 // clang-format off
 static const struct option_spec specs[] = {
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
 		FIELD(top), 0, 1, 1000000, NULL},
 	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only what occurs at least C times",
-		FIELD(min_count), FIELD(min_count_given), 1, UINT64_MAX, NULL},
+		FIELD(min_count), 0, 1, UINT64_MAX, NULL},
+	{"kind", NULL, 'k', TYPE_SET, "KIND,...", "count only words of these kinds: zero number text code data heap stack anon other",
+		FIELD(kinds), 0, 0, 0, kinds},
 	{"strings", NULL, '\0', TYPE_FLAG, NULL, "print the most frequent strings instead of words",
 		FIELD(strings), 0, 0, 0, NULL},
 	{"find", NULL, 'f', TYPE_TEXT, "PATTERN", "find a word (0x...) or a text, and say where and in what",
@@ -72,6 +79,8 @@ static const struct option_spec specs[] = {
 		FIELD(output), 0, 0, 0, outputs},
 	{"no-names", NULL, '\0', TYPE_FLAG, NULL, "print values and counts only",
 		FIELD(no_names), 0, 0, 0, NULL},
+	{"no-demangle", NULL, '\0', TYPE_FLAG, NULL, "print symbols as they are in the file",
+		FIELD(no_demangle), 0, 0, 0, NULL},
 	{"redact", NULL, '\0', TYPE_FLAG, NULL, "leave out what memory holds: texts, and most values",
 		FIELD(redact), 0, 0, 0, NULL},
 	{"word", NULL, 'w', TYPE_CHOICE, "4|8", "bytes in a word, instead of what the core says",
@@ -84,6 +93,16 @@ static const struct option_spec specs[] = {
 		FIELD(offset), FIELD(raw), 0, UINT64_MAX, NULL},
 	{"limit", NULL, 'l', TYPE_NUMBER, "WORDS", "read this many words; implies --raw",
 		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
+	{"pid", NULL, 'p', TYPE_NUMBER, "PID", "read the memory of a live process instead of a file",
+		FIELD(pid), 0, 1, INT32_MAX, NULL},
+	{"exe", NULL, 'x', TYPE_TEXT, "FILE", "the program that dumped core",
+		FIELD(exe), 0, 0, 0, NULL},
+	{"sysroot", NULL, '\0', TYPE_TEXT, "DIR", "look for programs and libraries below this folder first",
+		FIELD(sysroot), 0, 0, 0, NULL},
+	{"debug-dir", NULL, '\0', TYPE_TEXT, "DIR", "look for separate debug files in this folder first",
+		FIELD(debug_dir), 0, 0, 0, NULL},
+	{"debuginfod", NULL, '\0', TYPE_FLAG, NULL, "ask the servers in DEBUGINFOD_URLS for what is missing",
+		FIELD(debuginfod), 0, 0, 0, NULL},
 	{"threads", NULL, 'j', TYPE_NUMBER, "N", "use at most N threads (one for each processor)",
 		FIELD(threads), 0, 1, 256, NULL},
 	{"memory", NULL, 'm', TYPE_SIZE, "SIZE", "use at most this much memory (128M)",
@@ -179,6 +198,31 @@ static bool option_set_number(
 	return true;
 }
 
+static bool option_set_words(
+	const struct option_spec *spec, const char *argument, struct error *err, uint64_t *ret)
+{
+	char list[128] = "";
+	choice_list(spec->choices, sizeof list, list);
+	if (spec->type == TYPE_CHOICE) {
+		if (choice_parse(spec->choices, argument, ret))
+			return true;
+		return error_usage(err, "--%s: '%s' is none of: %s", spec->name, argument, list);
+	}
+	for (const char *word = argument;;) {
+		char copy[16];
+		const size_t length = strcspn(word, ",");
+		uint64_t value;
+		snprintf(copy, sizeof copy, "%.*s", (int)min_u64(length, sizeof copy), word);
+		if (!choice_parse(spec->choices, copy, &value))
+			return error_usage(err, "--%s: '%.*s' is none of: %s", spec->name,
+				(int)min_u64(length, 64), word, list);
+		*ret |= value;
+		if (word[length] == '\0')
+			return true;
+		word += length + 1;
+	}
+}
+
 static bool option_set(struct options *options, const struct option_spec *spec,
 	const char *argument, struct error *err)
 {
@@ -192,17 +236,17 @@ static bool option_set(struct options *options, const struct option_spec *spec,
 	case TYPE_NUMBER:
 	case TYPE_SIZE:
 		return option_set_number(spec, argument, err, field);
+	case TYPE_CHOICE:
+	case TYPE_SET:
+		return option_set_words(spec, argument, err, field);
 	case TYPE_TEXT:
+		if (argument[0] == '\0')
+			return error_usage(err, "--%s: is empty", spec->name);
+		*(const char **)field = argument;
+		return true;
 	case TYPE_MAYBE:
 		*(const char **)field = argument;
 		return true;
-	case TYPE_CHOICE:
-		if (choice_parse(spec->choices, argument, field))
-			return true;
-		char list[128] = "";
-		choice_list(spec->choices, sizeof list, list);
-		return error_usage(
-			err, "%s: '%s' is none of: %s", option_label(spec).text, argument, list);
 	}
 	return false;
 }
@@ -325,13 +369,16 @@ static bool options_check_question(const struct options *options, struct error *
 }
 
 // What cannot be asked together.
-static bool options_check(const struct options *options, struct error *err)
+static bool options_check(const struct options *options, char **files, struct error *err)
 {
-	if (options->file_count == 0)
+	if (options->pid != 0 && options->file_count > 0)
+		return error_usage(err, "--pid: takes no file (%s)", files[0]);
+	if (options->pid != 0 && options->raw)
+		return error_usage(err,
+			"--pid: a process is no plain bytes; --raw, --offset and --limit are for "
+			"files");
+	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	if (options->output == OUTPUT_GDB && options->file_count > 1)
-		return error_usage(err, "--output gdb: takes one file, not %zu; gdb reads one core",
-			options->file_count);
 	if (options->quiet && options->verbose)
 		return error_usage(err, "--quiet and --verbose: choose one");
 	return options_check_question(options, err);
@@ -349,13 +396,15 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	if (!options_read(argc, argv, err, &options))
 		return false;
 	options.file_count = (size_t)(argc - optind);
-	if (!options.help && !options.version && !options_check(&options, err))
+	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);
 	if (options.files == NULL)
 		return error_memory(err);
 	for (size_t i = 0; i < options.file_count; i++)
 		options.files[i] = argv[optind + (int)i];
+	if (options.pid != 0)
+		options.file_count = 1;
 	*ret = options;
 	return true;
 }
@@ -368,7 +417,8 @@ void options_deinit(struct options *options)
 
 void options_help(FILE *stream)
 {
-	fputs("Usage: topleak [OPTION]... CORE...\n"
+	fputs("Usage: topleak [OPTION]... [EXE] CORE...\n"
+	      "       topleak [OPTION]... --pid PID\n"
 	      "Print the most frequent words of a core dump, and what they are.\n\n",
 		stream);
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
@@ -379,16 +429,38 @@ void options_help(FILE *stream)
 			used += snprintf(
 				names + used, sizeof names - (size_t)used, ", --%s", spec->other);
 		if (spec->argument != NULL)
-			snprintf(names + used, sizeof names - (size_t)used,
+			used += snprintf(names + used, sizeof names - (size_t)used,
 				spec->type == TYPE_MAYBE ? "[=%s]" : " %s", spec->argument);
 		if (spec->letter != '\0')
 			fprintf(stream, "  -%c, ", spec->letter);
 		else
 			fputs("      ", stream);
-		fprintf(stream, "%-22s %s\n", names, spec->help);
+		// What is longer than its column gets a line of its own.
+		fprintf(stream, used > 22 ? "%s\n%*s %s\n" : "%s%*s %s\n", names,
+			used > 22 ? 28 : 22 - used, "", spec->help);
 	}
-	fputs("\nSizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
+	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
+	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
 	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
 	      "The manual has it all: man topleak\n",
 		stream);
+}
+
+bool options_info(size_t index, struct option_info *ret)
+{
+	if (index >= SPEC_COUNT)
+		return false;
+	const struct option_spec *spec = &specs[index];
+	*ret = (struct option_info){
+		.name = spec->name,
+		.other = spec->other,
+		.letter = spec->letter,
+		.argument = spec->argument,
+		.help = spec->help,
+		.list = spec->type == TYPE_SET,
+	};
+	const size_t most = sizeof ret->words / sizeof *ret->words - 1;
+	for (size_t i = 0; spec->choices != NULL && spec->choices[i].word != NULL && i < most; i++)
+		ret->words[i] = spec->choices[i].word;
+	return true;
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static bool row_better(const struct count_row *a, const struct count_row *b)
+bool row_better(const struct count_row *a, const struct count_row *b)
 {
 	return a->count != b->count ? a->count > b->count : a->value < b->value;
 }
@@ -61,7 +61,8 @@ struct count_row best_bar(const struct best *best)
 {
 	if (best->count == best->capacity)
 		return best->rows[0];
-	return (struct count_row){.count = best->min_count, .value = UINT64_MAX};
+	return (struct count_row){
+		.count = best->min_count, .count_max = best->min_count, .value = UINT64_MAX};
 }
 
 static int row_compare(const void *left, const void *right)

@@ -11,6 +11,8 @@ struct best {
 	uint64_t min_count; // rows below are not taken
 };
 
+bool row_better(const struct count_row *a, const struct count_row *b);
+
 bool best_init(struct best *best, size_t capacity, uint64_t min_count, struct error *err);
 void best_deinit(struct best *best);
 // No value may be offered twice.

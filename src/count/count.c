@@ -16,6 +16,7 @@
 #include "count/gather.h"
 #include "count/hash.h"
 #include "count/known.h"
+#include "count/once.h"
 #include "count/tally.h"
 
 // A sample of this many words finds the words that are worth knowing, however large the rest is.
@@ -235,6 +236,7 @@ static bool counter_tally(struct counter *counter, struct error *err)
 				(struct count_row){
 					.value = counter_value(counter, counter->known.keys[i]),
 					.count = counter->known_counts[i],
+					.count_max = counter->known_counts[i],
 				});
 	return true;
 }
@@ -370,6 +372,7 @@ static void counter_collect(struct counter *counter)
 		if (row.count == 0)
 			break;
 		row.value = counter_value(counter, least);
+		row.count_max = row.count;
 		best_offer(&counter->best, row);
 	}
 }
@@ -517,27 +520,58 @@ static void counter_deinit(struct counter *counter)
 	best_deinit(&counter->best);
 }
 
+static bool counter_run(struct counter *counter, struct error *err, struct count_result *ret)
+{
+	if (!counter_tally(counter, err) || !counter_search(counter, err))
+		return false;
+	best_sort(&counter->best);
+	*ret = (struct count_result){
+		.rows = counter->best.rows,
+		.row_count = counter->best.count,
+		.words = counter->words,
+		.passes = counter->passes,
+		.threads = counter->threads,
+		.partial = atomic_load(counter->options->stop) != 0,
+	};
+	counter->best.rows = NULL;
+	return true;
+}
+
+// Of a stream that can be read again a first pass finds intervals. Where they leave something open,
+// the words with the best ones are worth knowing.
+static bool counter_learn_all(struct counter *counter, const struct once *once, struct error *err)
+{
+	(void)err;
+	for (size_t i = 0; i < once->result.row_count; i++)
+		known_add(&counter->known, &counter->hash,
+			counter_value(counter, once->result.rows[i].value));
+	counter->passes = once->result.passes;
+	return true;
+}
+
 bool count_words(const struct count_source *source, const struct count_options *options,
 	struct error *err, struct count_result *ret)
 {
 	struct counter counter = {
 		.source = source, .options = options, .lock = PTHREAD_MUTEX_INITIALIZER};
-	bool ok = counter_init(&counter, err);
-	if (ok && source->words >= SMALL_WORDS)
-		ok = counter_learn(&counter, err);
-	ok = ok && counter_tally(&counter, err) && counter_search(&counter, err);
-	if (ok) {
-		best_sort(&counter.best);
-		*ret = (struct count_result){
-			.rows = counter.best.rows,
-			.row_count = counter.best.count,
-			.words = counter.words,
-			.passes = counter.passes,
-			.threads = counter.threads,
-			.partial = atomic_load(options->stop) != 0,
-		};
-		counter.best.rows = NULL;
+	struct once once = {0};
+	if (source->access != COUNT_SEEK) {
+		if (!once_count(source, options, options->top, err, &once))
+			return false;
+		if (source->access == COUNT_ONCE || once.exact || once.result.partial) {
+			if (source->access == COUNT_REWIND)
+				once.result.rest_max = 0;
+			*ret = once.result;
+			return true;
+		}
 	}
+	bool ok = counter_init(&counter, err);
+	if (ok && source->access == COUNT_REWIND)
+		ok = counter_learn_all(&counter, &once, err);
+	else if (ok && source->words >= SMALL_WORDS)
+		ok = counter_learn(&counter, err);
+	ok = ok && counter_run(&counter, err, ret);
+	count_result_deinit(&once.result);
 	counter_deinit(&counter);
 	return ok;
 }

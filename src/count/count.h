@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The most frequent words of a stream that can be read several times: exact, in a bounded amount of
-// memory. ALGORITHM.md explains how, and why the result is exact.
+// The most frequent words of a stream in a bounded amount of memory: exact if it can be read again,
+// else proven intervals. ALGORITHM.md explains how, and why the result is right.
 #pragma once
 
 #include <stdatomic.h>
@@ -21,15 +21,24 @@ struct count_block {
 	uint64_t zeros; // words that are zero and not in the buffer
 };
 
+// How a stream can be read.
+enum count_access {
+	COUNT_SEEK,   // as often as needed; what a stride leaves out costs nothing
+	COUNT_REWIND, // as often as needed, but always all of it: a compressed file
+	COUNT_ONCE,   // once: a pipe
+};
+
 // Where the words come from.
 struct count_source {
 	void *context;
-	// Begin anew. Of every stride blocks only one need be delivered.
+	enum count_access access;
+	// Begin anew: called before each pass, once if access is COUNT_ONCE. Of every stride blocks
+	// only one need be delivered; stride is 1 unless access is COUNT_SEEK.
 	bool (*start)(void *context, unsigned stride, struct error *err);
 	// Fill buffer, of COUNT_BLOCK_SIZE bytes and aligned to 64. Returns 1, 0 at the end, -1 on
 	// an error. Called by several threads at once.
 	int (*next)(void *context, void *buffer, struct count_block *ret, struct error *err);
-	uint64_t words; // about how many there are; only the cost depends on it
+	uint64_t words; // about how many there are, 0: unknown; only the cost depends on it
 };
 
 struct count_options {
@@ -50,11 +59,15 @@ struct count_options {
 struct count_row {
 	uint64_t value; // as a number: swapped if the memory's byte order is not this machine's
 	uint64_t count;
+	// It occurs this many times at most; more than count only if access is COUNT_ONCE.
+	uint64_t count_max;
 };
 
 struct count_result {
 	struct count_row *rows; // count descending, value ascending; owned
 	size_t row_count;
+	// No word that has no row occurs more often. Only if access is COUNT_ONCE; else 0.
+	uint64_t rest_max;
 	uint64_t words;	  // read in all
 	unsigned passes;  // over the whole stream
 	unsigned threads; // that were used at most

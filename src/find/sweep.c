@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "image/pieces.h"
+
 struct buffer {
 	struct buffer *next;
 	_Alignas(64) unsigned char bytes[];
@@ -11,7 +13,7 @@ struct buffer {
 
 struct sweep_source {
 	const struct sweep *sweep;
-	struct image_scan *scan;
+	struct pieces *pieces;
 	size_t lead;
 	pthread_mutex_t lock; // for what follows
 	pthread_cond_t turn;
@@ -41,13 +43,13 @@ bool sweep_open(const struct sweep *sweep, struct error *err, struct sweep_sourc
 		return error_memory(err);
 	source->sweep = sweep;
 	source->lead = sweep_lead(sweep);
-	const struct image_scan_options options = {
+	const struct pieces_options options = {
 		.stride = sweep->stride,
 		.bytes = sweep->bytes,
-		.chunk = sweep->chunk,
+		.size = sweep->chunk,
 		.lead = source->lead,
 	};
-	if (!image_scan_open_with(sweep->image, &options, err, &source->scan)) {
+	if (!pieces_open(sweep->image, &options, err, &source->pieces)) {
 		free(source);
 		return false;
 	}
@@ -68,7 +70,7 @@ void sweep_close(struct sweep_source *source)
 	}
 	pthread_cond_destroy(&source->turn);
 	pthread_mutex_destroy(&source->lock);
-	image_scan_close(source->scan);
+	pieces_close(source->pieces);
 	free(source);
 }
 
@@ -91,21 +93,21 @@ static void buffer_give(struct sweep_source *source, struct buffer *buffer)
 }
 
 static struct sweep_window window_of(
-	const struct sweep_source *source, const struct image_chunk *chunk, const void *bytes)
+	const struct sweep_source *source, const struct piece *piece, const void *bytes)
 {
 	const struct sweep *sweep = source->sweep;
-	const size_t size = chunk->lead + chunk->size;
+	const size_t size = piece->lead + piece->size;
 	struct sweep_window window = {
 		.bytes = bytes,
 		.size = size,
-		.address = chunk->address - chunk->lead,
-		.lead = chunk->lead,
-		.zeros = chunk->zeros,
-		.last = chunk->last,
+		.address = piece->address - piece->lead,
+		.lead = piece->lead,
+		.zeros = piece->zeros,
+		.last = piece->last,
 	};
-	window.from = chunk->lead > sweep->after ? chunk->lead - sweep->after : 0;
+	window.from = piece->lead > sweep->after ? piece->lead - sweep->after : 0;
 	const size_t to = size > sweep->after ? size - sweep->after : 0;
-	window.to = chunk->last || sweep->stride > 1 ? size : to > window.from ? to : window.from;
+	window.to = piece->last || sweep->stride > 1 ? size : to > window.from ? to : window.from;
 	return window;
 }
 
@@ -130,15 +132,15 @@ static int source_step(struct sweep_source *source, void *context, unsigned work
 	struct buffer *buffer, struct error *err)
 {
 	const struct sweep *sweep = source->sweep;
-	struct image_chunk chunk;
-	const int more = image_scan_next(source->scan, buffer->bytes, &chunk, err);
+	struct piece piece;
+	const int more = pieces_next(source->pieces, buffer->bytes, &piece, err);
 	if (more == 0)
 		return 0;
 	bool ok = more > 0;
-	const struct sweep_window window = window_of(source, &chunk, buffer->bytes);
+	const struct sweep_window window = window_of(source, &piece, buffer->bytes);
 	ok = ok && sweep->visit(context, worker, &window, err);
 	if (sweep->commit != NULL &&
-		!source_commit(source, context, worker, chunk.number, ok ? &window : NULL, err))
+		!source_commit(source, context, worker, piece.number, ok ? &window : NULL, err))
 		ok = false;
 	return ok ? 1 : -1;
 }

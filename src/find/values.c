@@ -72,6 +72,7 @@ static void values_collect(struct values *values, const size_t *lengths, size_t 
 			if (at[i] < lengths[i] &&
 				values->tables[i].entries[at[i]].word == row.value)
 				row.count += values->tables[i].entries[at[i]++].count;
+		row.count_max = row.count;
 		best_offer(&values->best, row);
 	}
 }
@@ -84,6 +85,7 @@ void values_end(struct values *values)
 		lengths[i] = gather_list(&values->tables[i]);
 		at[i] = 0;
 		zero.count += values->zeros[i];
+		zero.count_max = zero.count;
 		values->zeros[i] = 0;
 	}
 	values_collect(values, lengths, at);

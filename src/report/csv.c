@@ -66,12 +66,12 @@ static void csv_bytes(struct report *report, const char *bytes, size_t size)
 	free(escaped);
 }
 
-static void csv_count(struct report *report, const struct report_word *row)
+static void csv_count(struct report *report, uint64_t count, uint64_t count_max)
 {
-	csv_value(report, row);
-	fprintf(report->stream, ",%" PRIu64 ",%s,", row->count, row->kind);
-	csv_text(report->stream, row->text);
-	putc('\n', report->stream);
+	fprintf(report->stream, "%" PRIu64, count);
+	if (count_max > count)
+		fprintf(report->stream, "..%" PRIu64, count_max);
+	putc(',', report->stream);
 }
 
 static void csv_word(struct report *report, const struct report_word *row)
@@ -80,7 +80,12 @@ static void csv_word(struct report *report, const struct report_word *row)
 	if (report->member != NULL)
 		fprintf(report->stream, "%" PRId64 ",%s,", report->member->offset,
 			report->member->type);
-	csv_count(report, row);
+	csv_value(report, row);
+	putc(',', report->stream);
+	csv_count(report, row->count, row->count_max);
+	fprintf(report->stream, "%s,", row->kind);
+	csv_text(report->stream, row->text);
+	putc('\n', report->stream);
 }
 
 static void csv_found(struct report *report, const struct report_found *found)
@@ -92,11 +97,11 @@ static void csv_found(struct report *report, const struct report_found *found)
 static void csv_list(struct report *report, enum report_list list)
 {
 	static const char *const columns[] = {
-		[REPORT_TEXTS] = "count,count_max,address,length,cut_before,cut_after,text",
+		[REPORT_TEXTS] = "count,address,length,cut_before,cut_after,text",
 		[REPORT_PLACES] = "row,count,address,place",
 		[REPORT_ADDRESSES] = "row,count,address,place",
 		[REPORT_MEMBERS] = "offset,type,value,count,kind,description",
-		[REPORT_LAYOUT] = "offset,value,count,count_max,values,skipped,distinct,kind,"
+		[REPORT_LAYOUT] = "offset,value,count,values,skipped,distinct,kind,"
 				  "description,mostly",
 	};
 	if (report->answers == 0 && !report->list)
@@ -110,7 +115,7 @@ static void csv_text_row(struct report *report, const struct report_text *row)
 		fprintf(report->stream, "%" PRId64 ",%s,,%" PRIu64 ",text,", report->member->offset,
 			report->member->type, row->count);
 	} else {
-		fprintf(report->stream, "%" PRIu64 ",%" PRIu64 ",", row->count, row->count_max);
+		csv_count(report, row->count, row->count_max);
 		csv_address(report, row->address);
 		fprintf(report->stream, ",%" PRIu64 ",%d,%d,", row->length, row->cut_before,
 			row->cut_after);
@@ -149,8 +154,9 @@ static void csv_field(struct report *report, const struct report_field *row)
 	csv_file(report);
 	fprintf(report->stream, "%" PRId64 ",", row->offset);
 	csv_value(report, &row->top);
-	fprintf(report->stream, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", row->top.count,
-		row->count_max, row->values, row->skipped);
+	putc(',', report->stream);
+	csv_count(report, row->top.count, row->top.count_max);
+	fprintf(report->stream, "%" PRIu64 ",%" PRIu64 ",", row->values, row->skipped);
 	if (row->distinct != UINT64_MAX)
 		fprintf(report->stream, "%" PRIu64, row->distinct);
 	fprintf(report->stream, ",%s,", row->top.kind);

@@ -45,9 +45,10 @@ static void json_write(struct report *report, json_t *object)
 
 static json_t *json_input(const struct report_input *input)
 {
-	return json_pack("{so so so so so so so so so si}",				       //
+	return json_pack("{so so so so so so so so so so si}",				       //
 		"path", json_bytes(input->path),					       //
 		"format", json_bytes(input->format),					       //
+		"compression", json_bytes(input->packing),				       //
 		"class", input->elf_class != 0 ? json_integer(input->elf_class) : json_null(), //
 		"byte_order", json_bytes(input->byte_order),				       //
 		"machine", json_bytes(input->machine),					       //
@@ -72,6 +73,38 @@ static json_t *json_scanned(const struct report_scanned *scanned)
 		"partial", scanned->partial);
 }
 
+static json_t *json_memory(const struct report_memory *memory)
+{
+	if (!memory->known)
+		return json_null();
+	return json_pack("{so so so so}",	       //
+		"heap", json_number(memory->heap),     //
+		"anon", json_number(memory->anon),     //
+		"stacks", json_number(memory->stacks), //
+		"files", json_number(memory->files));
+}
+
+static json_t *json_address(uint64_t address)
+{
+	char text[24];
+	snprintf(text, sizeof text, "0x%" PRIx64, address);
+	return json_string(text);
+}
+
+static json_t *json_module(const struct report_module *module)
+{
+	return json_pack("{so so so so so so so so sb}",	    //
+		"path", json_bytes(module->path),		    //
+		"state", json_bytes(module->state),		    //
+		"file", json_bytes(module->file),		    //
+		"build_id", json_bytes(module->build_id),	    //
+		"file_build_id", json_bytes(module->file_build_id), //
+		"start", json_address(module->start),		    //
+		"end", json_address(module->end),		    //
+		"bias", json_address(module->bias),		    //
+		"main", module->main);
+}
+
 static void json_member(struct report *report, const char *name, json_t *value)
 {
 	fprintf(report->stream, ",\"%s\":", name);
@@ -85,6 +118,15 @@ static void json_begin(struct report *report)
 		head->version);
 	json_member(report, "input", json_input(&head->input));
 	json_member(report, "scanned", json_scanned(&head->scanned));
+	if (head->names) {
+		json_member(report, "memory", json_memory(&head->memory));
+		fputs(",\"modules\":[", report->stream);
+		for (size_t i = 0; i < head->module_count; i++) {
+			fputs(i > 0 ? "," : "", report->stream);
+			json_write(report, json_module(&head->modules[i]));
+		}
+		putc(']', report->stream);
+	}
 	if (strcmp(head->mode, "words") == 0)
 		fputs(",\"top\":[", report->stream);
 }
@@ -109,7 +151,7 @@ static json_t *json_value(const struct report *report, const struct report_word 
 	return row->redacted ? json_null() : json_hex(row->value, size);
 }
 
-static json_t *json_address(const struct report *report, uint64_t address)
+static json_t *json_word_hex(const struct report *report, uint64_t address)
 {
 	return json_hex(address, report->head->scanned.word_size);
 }
@@ -128,6 +170,8 @@ static json_t *json_row(const struct report *report, const struct report_word *r
 {
 	json_t *object = json_pack(
 		"{so so}", "value", json_value(report, row), "count", json_number(row->count));
+	if (row->count_max > row->count)
+		json_add(&object, "count_max", json_number(row->count_max));
 	if (report->head->names && json_add(&object, "kind", json_string(row->kind)))
 		json_add(&object, "description", json_bytes(row->text));
 	return object;
@@ -143,7 +187,7 @@ static void json_found(struct report *report, const struct report_found *found)
 {
 	if (found->word != NULL) {
 		struct report_word word = *found->word;
-		word.count = found->count;
+		word.count = word.count_max = found->count;
 		json_member(report, "found", json_row(report, &word));
 		return;
 	}
@@ -183,7 +227,7 @@ static void json_text_row(struct report *report, const struct report_text *row)
 		"cut_after", row->cut_after,		  //
 		"length", json_number(row->length),	  //
 		"count", json_number(row->count),	  //
-		"address", json_address(report, row->address));
+		"address", json_word_hex(report, row->address));
 	if (row->count_max > row->count)
 		json_add(&object, "count_max", json_number(row->count_max));
 	json_next(report);
@@ -200,7 +244,7 @@ static void json_place(struct report *report, const struct report_place *row)
 static void json_address_row(struct report *report, const struct report_address *row)
 {
 	json_next(report);
-	json_write(report, json_pack("{so so}", "address", json_address(report, row->address),
+	json_write(report, json_pack("{so so}", "address", json_word_hex(report, row->address),
 				   "place", json_bytes(row->place)));
 }
 
@@ -217,8 +261,6 @@ static void json_member_head(struct report *report, const struct report_member *
 static void json_field(struct report *report, const struct report_field *row)
 {
 	json_t *object = json_row(report, &row->top);
-	if (row->count_max > row->top.count)
-		json_add(&object, "count_max", json_number(row->count_max));
 	json_add(&object, "offset", json_integer(row->offset));
 	json_add(&object, "values", json_number(row->values));
 	json_add(&object, "skipped", json_number(row->skipped));

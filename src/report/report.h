@@ -18,7 +18,8 @@ enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_GDB };
 // What was read. Texts may hold any bytes but NUL; NULL: does not apply or is not known.
 struct report_input {
 	const char *path;
-	const char *format;	// "elf-core", "raw"
+	const char *format;	// "elf-core", "raw", "process"
+	const char *packing;	// "zstd"; NULL: not compressed
 	unsigned elf_class;	// 32, 64; 0: no ELF file
 	const char *byte_order; // of the words: "little", "big"
 	const char *machine;	// "x86-64"
@@ -28,6 +29,8 @@ struct report_input {
 	int64_t pid;		// -1: not known
 	int signal_number;	// 0: none or not known
 	unsigned threads;
+	bool live;  // a process that was not dumped
+	bool piped; // from standard input, or a pipe: its path says nothing
 };
 
 struct report_scanned {
@@ -40,19 +43,44 @@ struct report_scanned {
 	bool partial;	    // interrupted
 };
 
+// An executable or a library of the process. Texts may hold any bytes but NUL; NULL: not known.
+struct report_module {
+	const char *path;	   // in the dump
+	const char *state;	   // "ok", "stripped", "unverified", "mismatch", "missing"
+	const char *file;	   // on this machine: used, or refused if the state is "mismatch"
+	const char *build_id;	   // in the dump, hexadecimal
+	const char *file_build_id; // of the file, hexadecimal
+	uint64_t start, end;	   // addresses
+	uint64_t bias;		   // address minus bias is the address in the file
+	bool main;		   // the program itself
+	bool has_symbols;	   // if it is the main program: its own or a debug file's
+	bool doubtful;		   // worth a word even if nobody asks for all
+};
+
+// The memory that the dump has, in bytes, by what it was used for.
+struct report_memory {
+	uint64_t heap, anon, stacks, files;
+	bool known;
+};
+
 // One answer, before its rows.
 struct report_head {
-	const char *mode;    // "words"
+	const char *mode;    // "words", "strings", "find"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
 	struct report_scanned scanned;
+	struct report_memory memory;
+	const struct report_module *modules;
+	size_t module_count;
+	bool verbose; // people want to know all
 };
 
 // A row of the most frequent words, or of the values of a field.
 struct report_word {
 	uint64_t value;
 	uint64_t count;
+	uint64_t count_max; // it may be as many as these; count, if that is exact
 	const char *kind;
 	const char *text; // the description; "" if there is none
 	unsigned size;	  // bytes of the value; 0: a word
@@ -114,7 +142,6 @@ struct report_member {
 struct report_field {
 	int64_t offset;		  // bytes
 	struct report_word top;	  // the most frequent value
-	uint64_t count_max;	  // of it, more than its count if not known exactly
 	uint64_t values, skipped; // as above
 	uint64_t distinct;	  // values; UINT64_MAX: many
 	const char *mostly;	  // what they are: "constant", ...

@@ -30,6 +30,8 @@ static void text_word(struct report *report, const struct report_word *row)
 {
 	text_value(report, row);
 	fprintf(report->stream, " : %" PRIu64, row->count);
+	if (row->count_max > row->count)
+		fprintf(report->stream, "..%" PRIu64, row->count_max);
 	if (row->text[0] != '\0')
 		fprintf(report->stream, "  %s", row->text);
 	putc('\n', report->stream);
@@ -51,7 +53,7 @@ static void text_found(struct report *report, const struct report_found *found)
 {
 	if (found->word != NULL) {
 		struct report_word word = *found->word;
-		word.count = found->count;
+		word.count = word.count_max = found->count;
 		text_word(report, &word);
 		return;
 	}
