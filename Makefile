@@ -30,7 +30,7 @@ have = $(if $(filter 1,$(HAVE_$(1))),$(2))
 DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' \
 	$(foreach library,$(LIBRARIES),-DHAVE_$(library)=$(HAVE_$(library)))
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
-FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) -ffile-prefix-map=$(CURDIR)=. $(CPPFLAGS) $(CFLAGS)
+FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) '-ffile-prefix-map=$(CURDIR)=.' $(CPPFLAGS) $(CFLAGS)
 LIBS := $(call have,LIBDW,-ldw) -lelf $(call have,LIBIBERTY,-liberty) $(call have,JANSSON,-ljansson) \
 	$(call have,LIBARCHIVE,-larchive) -ldl
 

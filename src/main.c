@@ -56,9 +56,14 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 	struct diag *diag, struct report *report, struct error *err)
 {
 	struct dump dump = {.options = options, .stop = &stop_signal, .diag = diag};
+	const bool watched =
+		options->progress == WHEN_ALWAYS ||
+		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
+	progress_init(&dump.progress, watched ? stderr : NULL);
 	const bool ok = dump_open(&dump, path, exe, err) &&
 			(find_asked(options) ? answer_find(&dump, report, err)
 					     : answer_words(&dump, report, err));
+	progress_clear(&dump.progress);
 	dump_close(&dump);
 	return ok;
 }
@@ -105,6 +110,16 @@ static unsigned processors(void)
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
+// NO_COLOR: see no-color.org.
+static bool wants_color(const struct options *options)
+{
+	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	if (options->color != WHEN_AUTO)
+		return options->color == WHEN_ALWAYS;
+	return isatty(STDOUT_FILENO) && (none == NULL || none[0] == '\0') && terminal != NULL &&
+	       strcmp(terminal, "dumb") != 0;
+}
+
 static int run(const struct options *options, struct diag *diag)
 {
 	static const enum report_format formats[] = {
@@ -127,7 +142,8 @@ static int run(const struct options *options, struct diag *diag)
 		error_usage(
 			&err, "--output gdb: takes one file, not %zu; gdb reads one core", dumps);
 	else
-		ok = report_init(&report, stdout, formats[options->output], dumps > 1, &err) &&
+		ok = report_init(&report, stdout, formats[options->output], dumps > 1,
+			     wants_color(options), &err) &&
 		     dumps_answer(options, diag, &report, &err);
 	int status = ok ? EXIT_SUCCESS : err.usage ? EXIT_USAGE : EXIT_FAILURE;
 	if (err.text[0] != '\0')

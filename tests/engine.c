@@ -346,7 +346,12 @@ static int cases_run(uint64_t cases, uint64_t seed)
 
 struct huge {
 	atomic_size_t blocks;
-	enum { HUGE_BLOCKS = (1 << 17) + 2, HUGE_WORD = 0x1234567 } unused;
+};
+
+enum {
+	HUGE_BLOCK = COUNT_BLOCK_SIZE / sizeof(uint64_t),
+	HUGE_BLOCKS = (int)((UINT64_C(1) << 32) / HUGE_BLOCK + 2),
+	HUGE_WORD = 0x1234567,
 };
 
 static bool huge_start(void *context, unsigned stride, struct error *err)
@@ -362,8 +367,8 @@ static int huge_next(void *context, void *buffer, struct count_block *ret, struc
 	struct huge *huge = context;
 	uint64_t *words = buffer;
 	(void)err;
-	*ret = (struct count_block){.words = 32768};
-	for (size_t i = 0; words[32767] != HUGE_WORD && i < ret->words; i++)
+	*ret = (struct count_block){.words = HUGE_BLOCK};
+	for (size_t i = 0; words[HUGE_BLOCK - 1] != HUGE_WORD && i < HUGE_BLOCK; i++)
 		words[i] = HUGE_WORD;
 	size_t left = atomic_load(&huge->blocks);
 	while (left > 0 && !atomic_compare_exchange_weak(&huge->blocks, &left, left - 1))
@@ -375,7 +380,7 @@ static int huge_run(void)
 {
 	struct huge huge = {0};
 	static const atomic_int stop;
-	const uint64_t words = UINT64_C(32768) * HUGE_BLOCKS;
+	const uint64_t words = (uint64_t)HUGE_BLOCK * HUGE_BLOCKS;
 	// Not many words, it seems: no sample, so that they all fall into one cell first.
 	for (uint64_t claimed = 1; claimed <= words; claimed *= words) {
 		const struct count_source source = {

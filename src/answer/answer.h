@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "image/image.h"
 #include "names/names.h"
 #include "report/report.h"
@@ -22,7 +23,8 @@ struct dump {
 	struct image *image; // owned
 	struct names *names; // owned; NULL until the memory has been read, unless words are
 			     // chosen by kind
-	double begin;	     // when work on it began, in seconds of a monotonic clock
+	struct progress progress;
+	double begin; // when work on it began, in seconds of a monotonic clock
 };
 
 // Open the dump at path, of the program exe (NULL: not given). dump->options, stop and diag are

@@ -108,7 +108,7 @@ void dump_close(struct dump *dump)
 
 bool dump_wants_summary(const struct dump *dump)
 {
-	return dump->options->verbose || (!dump->options->quiet && isatty(STDERR_FILENO));
+	return !dump->options->quiet && (dump->options->verbose || isatty(STDERR_FILENO));
 }
 
 // NULL for a text that is not known.
@@ -215,6 +215,7 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 {
 	const struct image_info *info = image_info(dump->image);
 	*ret = (struct dump_head){0};
+	progress_clear(&dump->progress);
 	image_finish(dump->image, dump->diag);
 	// Memory that is read in order can be read at an address only now.
 	if (info->in_order) {

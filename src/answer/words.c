@@ -10,6 +10,7 @@ struct words {
 	const struct image *image;
 	struct image_scan *scan;
 	const struct kind_filter *filter; // NULL: all words
+	struct progress *progress;
 };
 
 static bool words_start(void *context, unsigned stride, struct error *err)
@@ -17,6 +18,7 @@ static bool words_start(void *context, unsigned stride, struct error *err)
 	struct words *words = context;
 	image_scan_close(words->scan);
 	words->scan = NULL;
+	progress_begin(words->progress, image_info(words->image)->bytes_present / stride);
 	return image_scan_open(words->image, stride, err, &words->scan);
 }
 
@@ -28,21 +30,22 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 	const int more = image_scan_next(words->scan, buffer, &chunk, err);
 	if (more <= 0)
 		return more;
+	progress_add(words->progress, chunk.size + chunk.zeros);
 	*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
 	if (words->filter != NULL) {
 		ret->words = kind_filter_select(words->filter, buffer, ret->words);
-		if ((words->filter->wanted >> KIND_ZERO & 1) == 0)
+		if (!kind_filter_wants(words->filter, KIND_ZERO))
 			ret->zeros = 0;
 	}
 	return more;
 }
 
-static bool words_count(const struct dump *dump, const struct kind_filter *filter,
-	struct error *err, struct count_result *ret)
+static bool words_count(struct dump *dump, const struct kind_filter *filter, struct error *err,
+	struct count_result *ret)
 {
 	const struct options *options = dump->options;
 	const struct image_info *info = image_info(dump->image);
-	struct words words = {.image = dump->image, .filter = filter};
+	struct words words = {.image = dump->image, .filter = filter, .progress = &dump->progress};
 	const struct count_source source = {
 		.context = &words,
 		.start = words_start,
@@ -113,12 +116,12 @@ static bool words_report(struct dump *dump, const struct count_result *result,
 bool answer_words(struct dump *dump, struct report *report, struct error *err)
 {
 	const struct options *options = dump->options;
-	struct kind_filter filter;
+	struct kind_filter *filter = NULL; // all words
 	struct count_result result = {0};
 	struct dump_head head = {0};
-	if (options->kinds != 0)
-		names_filter(dump->names, (kind_set)options->kinds, &filter);
-	bool ok = words_count(dump, options->kinds != 0 ? &filter : NULL, err, &result);
+	bool ok = options->kinds == 0 ||
+		  names_filter(dump->names, (kind_set)options->kinds, err, &filter);
+	ok = ok && words_count(dump, filter, err, &result);
 	if (ok)
 		words_warn(image_info(dump->image), &result, dump->diag);
 	ok = ok && dump_head_init(dump, "words", result.words, result.partial, err, &head) &&
@@ -129,5 +132,6 @@ bool answer_words(struct dump *dump, struct report *report, struct error *err)
 	}
 	dump_head_deinit(&head);
 	count_result_deinit(&result);
+	kind_filter_destroy(filter);
 	return ok;
 }

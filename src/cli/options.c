@@ -42,6 +42,8 @@ static const struct choice outputs[] = {{"text", OUTPUT_TEXT}, {"human", OUTPUT_
 	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {NULL, 0}};
 static const struct choice word_sizes[] = {{"4", 4}, {"8", 8}, {NULL, 0}};
 static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_BIG}, {NULL, 0}};
+static const struct choice whens[] = {
+	{"auto", WHEN_AUTO}, {"always", WHEN_ALWAYS}, {"never", WHEN_NEVER}, {NULL, 0}};
 // In the order of enum kind in names/kinds.h.
 static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
 	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
@@ -113,6 +115,10 @@ static const struct option_spec specs[] = {
 		FIELD(verbose), 0, 0, 0, NULL},
 	{"quiet", NULL, 'q', TYPE_FLAG, NULL, "print nothing but the rows, warnings and errors",
 		FIELD(quiet), 0, 0, 0, NULL},
+	{"color", NULL, '\0', TYPE_CHOICE, "WHEN", "colour the rows: auto (on a terminal), always, never",
+		FIELD(color), 0, 0, 0, whens},
+	{"progress", NULL, '\0', TYPE_CHOICE, "WHEN", "show on stderr how far it is: auto, always, never",
+		FIELD(progress), 0, 0, 0, whens},
 	{"help", NULL, 'h', TYPE_FLAG, NULL, "print this help",
 		FIELD(help), 0, 0, 0, NULL},
 	{"version", NULL, 'V', TYPE_FLAG, NULL, "print the version",
@@ -379,8 +385,6 @@ static bool options_check(const struct options *options, char **files, struct er
 			"files");
 	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	if (options->quiet && options->verbose)
-		return error_usage(err, "--quiet and --verbose: choose one");
 	return options_check_question(options, err);
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV, OUTPUT_GDB };
+enum when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
 
 struct options {
 	const char **files; // owned; the texts are argv's
@@ -26,6 +27,8 @@ struct options {
 	uint64_t memory;		       // bytes
 	uint64_t pid;			       // of a live process; then there is one file, NULL
 	uint64_t output;		       // enum output
+	uint64_t color;			       // enum when
+	uint64_t progress;		       // enum when
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
 	const char *find;   // what to look for; NULL: nothing

@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 // The most bytes that a block has.
-#define COUNT_BLOCK_SIZE ((size_t)256 * 1024)
+#define COUNT_BLOCK_SIZE ((size_t)128 * 1024)
 
 // A piece of the stream.
 struct count_block {

@@ -30,7 +30,8 @@ struct gather {
 	_Atomic count_rank *low; // the window's lower end, shared by all threads
 };
 
-// Memory for slots entries; while the window is narrowed it takes twice that.
+// Memory for slots entries; while the window is narrowed it takes GATHER_PEAK times that.
+#define GATHER_PEAK 2
 bool gather_init(struct gather *gather, size_t slots, struct error *err);
 void gather_deinit(struct gather *gather);
 // Count the word once. Its rank is in the window.

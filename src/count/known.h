@@ -13,15 +13,16 @@ struct known {
 	size_t slots;
 };
 
-// The upper 12 bits of the hash choose the slot: 32 KiB of keys stay in the first-level cache. More
-// rows need more slots.
-#define KNOWN_BITS_MIN 12
+// 2048 slots: their keys, 16 KiB, leave half of a first-level cache to the rest. More rows need
+// more.
+#define KNOWN_BITS_MIN 11
 #define KNOWN_BITS_MAX 16
 
-bool known_init(struct known *known, size_t top, struct error *err);
+// Give slots to words, the likeliest winners first. hash->factor becomes one with which as many of
+// them as possible do not collide.
+bool known_init(struct known *known, struct hash *hash, const uint64_t *words, size_t count,
+	size_t top, struct error *err);
 void known_deinit(struct known *known);
-// Give the word a slot unless another one has it.
-void known_add(struct known *known, const struct hash *hash, uint64_t word);
 
 static inline bool known_has(const struct known *known, uint64_t hash, uint64_t word)
 {
@@ -29,14 +30,27 @@ static inline bool known_has(const struct known *known, uint64_t hash, uint64_t 
 }
 
 // A lossy counter of the frequent words of a sample: of the words that occur in more than one of
-// about 16,000 places, few are missed. Only the cost of counting depends on it.
+// about 16,000 places, few are missed; more places for more rows. Only the cost of counting depends
+// on it.
 struct sample;
 
-struct sample *sample_create(struct error *err);
+struct sample *sample_create(size_t top, struct error *err);
 void sample_destroy(struct sample *sample);
 void sample_feed(struct sample *sample, const struct hash *hash, const void *words, size_t count,
 	unsigned word_size);
 // Add what other has seen.
 void sample_merge(struct sample *sample, const struct hash *hash, const struct sample *other);
-// Give slots to the words of the sample, the most frequent ones first.
-void sample_teach(struct sample *sample, const struct hash *hash, struct known *known);
+// How many words it was fed, zeros apart.
+uint64_t sample_words(const struct sample *sample);
+
+// What a sample says.
+struct lesson {
+	uint64_t *words;  // seen more than once, the most frequent first; owned
+	uint64_t *counts; // of these words in the sample; owned
+	size_t count;
+	uint64_t rest; // occurrences of other words
+};
+
+// Sorts the sample, which is of no further use.
+bool sample_teach(struct sample *sample, struct error *err, struct lesson *ret);
+void lesson_deinit(struct lesson *lesson);

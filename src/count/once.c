@@ -105,7 +105,11 @@ bool once_count(const struct count_source *source, const struct count_options *o
 					.partial = atomic_load(options->stop) != 0,
 				},
 			.exact = pass_exact(&pass),
+			.bar = pass.bar.count,
+			.unlisted = stream_words(pass.stream),
 		};
+		for (size_t i = 0; i < pass.best.count; i++)
+			ret->unlisted -= pass.best.rows[i].count;
 		pass.best.rows = NULL;
 	}
 	stream_destroy(pass.stream);

@@ -7,7 +7,9 @@
 
 struct once {
 	struct count_result result;
-	bool exact; // the rows are what exact counting would give
+	bool exact;	   // the rows are what exact counting would give
+	uint64_t bar;	   // the count of the last row; 0: there are fewer rows than wanted
+	uint64_t unlisted; // how many words no row counts
 };
 
 // Count all words in one pass, of one thread, and list the best `rows` of them, which may be more

@@ -127,7 +127,7 @@ struct overlay;
 void image_set_overlay(struct image *image, const struct overlay *overlay);
 
 // The most that one chunk holds, in bytes: a read of this size stays in the second-level cache.
-#define IMAGE_CHUNK_SIZE ((size_t)256 * 1024)
+#define IMAGE_CHUNK_SIZE ((size_t)128 * 1024)
 
 // A piece of memory: whole aligned words of one segment.
 struct image_chunk {

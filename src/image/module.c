@@ -29,7 +29,6 @@ struct builder {
 	size_t capacity;       // of modules->list
 	size_t range_capacity; // of modules->ranges
 	size_t program_count;
-	struct overlay *overlay;
 	uint32_t *owners; // of each mapping; owned
 };
 
@@ -325,6 +324,8 @@ static bool module_add_segments(struct builder *builder, size_t index, size_t kn
 		if (segment.type != PT_LOAD ||
 			__builtin_add_overflow(start, segment.memory_size, &end))
 			continue;
+		// The rest of the last page is nobody else's.
+		end = end > UINT64_MAX - 4095 ? end : (end + 4095) & ~(uint64_t)4095;
 		for (size_t low = 0, high = known; start < end && gaps < GAPS_MAX; gaps++) {
 			while (low < high) {
 				const size_t middle = low + (high - low) / 2;
@@ -413,10 +414,9 @@ static void modules_find_files(struct builder *builder)
 }
 
 // The parts of a verified file that no process can have changed.
-static bool module_add_overlay(
-	struct builder *builder, const struct module *module, size_t *capacity)
+static bool module_add_overlay(struct modules *modules, const struct module *module)
 {
-	struct overlay *overlay = builder->overlay;
+	struct overlay *overlay = modules->overlay;
 	for (unsigned i = 0; i < module->elf.segment_count; i++) {
 		const struct elf_segment *segment = &module->elf.segments[i];
 		const uint64_t start = module->bias + segment->address;
@@ -425,12 +425,10 @@ static bool module_add_overlay(
 			segment->file_size == 0 ||
 			__builtin_add_overflow(start, segment->file_size, &end))
 			continue;
-		void *ranges = overlay->ranges;
-		if (!array_reserve(&ranges, capacity, overlay->count, sizeof *overlay->ranges))
-			return false;
-		overlay->ranges = ranges;
-		overlay->ranges[overlay->count++] = (struct overlay_range){
+		const struct overlay_range range = {
 			start, segment->file_size, segment->offset, module->file};
+		if (!overlay_add(overlay, range))
+			return false;
 	}
 	return true;
 }
@@ -438,14 +436,25 @@ static bool module_add_overlay(
 static bool modules_add_overlay(struct builder *builder)
 {
 	struct modules *modules = builder->modules;
-	size_t capacity = 0;
 	for (size_t i = 0; i < modules->count; i++)
 		if (modules->list[i].file != NULL &&
-			!module_add_overlay(builder, &modules->list[i], &capacity))
+			!module_add_overlay(modules, &modules->list[i]))
 			return false;
-	overlay_sort(builder->overlay);
-	image_set_overlay(builder->image, builder->overlay);
+	overlay_sort(modules->overlay);
+	image_set_overlay(builder->image, modules->overlay);
 	return true;
+}
+
+bool modules_add_file(
+	struct modules *modules, struct image *image, struct module *module, const char *path)
+{
+	const struct binary_context context = {.image = image};
+	if (module->file != NULL || module->build_id.size == 0 || !module->loaded ||
+		!binary_try(&context, module, path))
+		return false;
+	const bool done = module_add_overlay(modules, module);
+	overlay_sort(modules->overlay);
+	return done;
 }
 
 static bool modules_build(struct builder *builder)
@@ -465,9 +474,13 @@ static bool modules_build(struct builder *builder)
 	modules_find_files(builder);
 	if (!modules_add_segments(builder) || !modules_add_overlay(builder))
 		return false;
-	for (size_t i = 0; i < builder->modules->count; i++)
-		if (builder->modules->list[i].is_main)
-			builder->modules->main = &builder->modules->list[i];
+	for (size_t i = 0; i < builder->modules->count; i++) {
+		struct module *module = &builder->modules->list[i];
+		if (module->is_main)
+			builder->modules->main = module;
+		if (module->start > module->end)
+			module->start = module->end = 0;
+	}
 	return true;
 }
 
@@ -489,13 +502,13 @@ bool modules_create(struct image *image, const struct module_options *options, s
 		return false;
 	struct builder builder = {.image = image, .info = info, .options = options, .diag = diag};
 	builder.modules = calloc(1, sizeof *builder.modules);
-	builder.overlay = calloc(1, sizeof *builder.overlay);
-	if (builder.modules == NULL || builder.overlay == NULL) {
+	struct overlay *overlay = calloc(1, sizeof *overlay);
+	if (builder.modules == NULL || overlay == NULL) {
 		free(builder.modules);
-		free(builder.overlay);
+		free(overlay);
 		return error_memory(err);
 	}
-	builder.modules->overlay = builder.overlay;
+	builder.modules->overlay = overlay;
 	const bool known = info->format == IMAGE_ELF_CORE && !info->overridden;
 	const bool built = !known || modules_build(&builder);
 	free(builder.owners);

@@ -77,6 +77,11 @@ bool modules_create(struct image *image, const struct module_options *options, s
 	struct error *err, struct modules **ret);
 void modules_destroy(struct modules *modules, struct image *image);
 
+// Use the file at path for a module that has none, if it is the module's. Not thread-safe, also not
+// with image_read.
+bool modules_add_file(
+	struct modules *modules, struct image *image, struct module *module, const char *path);
+
 // "ok", "stripped", "unverified", "mismatch", "missing"; "data" for what is no program.
 const char *module_state_name(const struct module *module);
 

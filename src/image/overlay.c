@@ -3,6 +3,20 @@
 
 #include <stdlib.h>
 
+bool overlay_add(struct overlay *overlay, struct overlay_range range)
+{
+	if (overlay->count == overlay->capacity) {
+		const size_t wanted = 2 * overlay->capacity + 64;
+		struct overlay_range *grown = reallocarray(overlay->ranges, wanted, sizeof *grown);
+		if (grown == NULL)
+			return false;
+		overlay->ranges = grown;
+		overlay->capacity = wanted;
+	}
+	overlay->ranges[overlay->count++] = range;
+	return true;
+}
+
 static int range_compare(const void *a, const void *b)
 {
 	const struct overlay_range *x = a, *y = b;

@@ -17,9 +17,11 @@ struct overlay_range {
 
 struct overlay {
 	struct overlay_range *ranges; // sorted by address, without overlaps; owned
-	size_t count;
+	size_t count, capacity;
 };
 
+// Add a range; call overlay_sort before the next overlay_read. False if there is no memory.
+bool overlay_add(struct overlay *overlay, struct overlay_range range);
 // Sort the ranges; of those that overlap the later ones are dropped.
 void overlay_sort(struct overlay *overlay);
 void overlay_deinit(struct overlay *overlay);

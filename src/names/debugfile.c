@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crc32.h"
 #include "base/guard.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
@@ -39,29 +40,19 @@ Elf *debugfile_open(struct local_file *file, int *fd)
 	return NULL;
 }
 
-// CRC-32 of ISO 3309, as zlib's crc32.
 static bool file_sum(struct local_file *file, uint32_t *ret)
 {
-	uint32_t table[256];
-	for (uint32_t i = 0; i < 256; i++) {
-		table[i] = i;
-		for (unsigned bit = 0; bit < 8; bit++)
-			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320 : 0);
-	}
 	unsigned char *buffer AUTO_FREE = malloc(1 << 16);
 	if (buffer == NULL)
 		return false;
-	uint32_t sum = UINT32_MAX;
-	uint64_t at = 0;
-	while (at < file->size) {
+	*ret = 0;
+	for (uint64_t at = 0; at < file->size;) {
 		const size_t got = local_file_read(file, at, buffer, 1 << 16);
 		if (got == 0)
 			return false;
-		for (size_t i = 0; i < got; i++)
-			sum = sum >> 8 ^ table[(sum ^ buffer[i]) & 0xff];
+		*ret = crc32_add(*ret, buffer, got);
 		at += got;
 	}
-	*ret = ~sum;
 	return true;
 }
 

@@ -56,24 +56,18 @@ struct kinds {
 	size_t span_count;
 };
 
+// Up to a trillion a word is shown in decimal: the sizes, counters, timestamps in milliseconds and
+// identifiers that people know by heart lie below, pointers of 64-bit systems above.
+#define KINDS_NUMBER_MAX UINT64_C(1000000000000)
+
+// Negative numbers have the word's own width.
+static inline bool kinds_is_number(uint64_t value, unsigned word_size)
+{
+	const uint64_t number = word_size == 8 ? value : (uint64_t)(int32_t)value;
+	return number + KINDS_NUMBER_MAX <= 2 * KINDS_NUMBER_MAX;
+}
+
 // The kind of a word, by its value.
 enum kind kinds_of(const struct kinds *kinds, uint64_t value);
 // The length of the text that a word is, in bytes as they lie in memory; 0 if it is none.
 size_t kinds_text(const struct kinds *kinds, uint64_t value, unsigned char bytes[static 8]);
-
-// Sizes of the filter's bitmap, in bits: 8 KiB.
-#define FILTER_BITS 16
-
-// Chooses words by their kinds, at the speed of memory.
-struct kind_filter {
-	struct kinds kinds;
-	kind_set wanted;
-	bool addresses_only; // words outside the bitmap are not wanted
-	uint64_t bitmap[(1U << FILTER_BITS) / 64];
-};
-
-// kinds->spans must live as long as filter.
-void kind_filter_init(struct kind_filter *filter, const struct kinds *kinds, kind_set wanted);
-// Keep the wanted ones of count words, as they lie in memory, at the beginning of words. Returns
-// how many. Exactly those stay whose kinds_of is wanted. Thread-safe.
-size_t kind_filter_select(const struct kind_filter *filter, void *words, size_t count);

@@ -142,9 +142,10 @@ bool names_has_addresses(const struct names *names)
 	return info->format == IMAGE_ELF_CORE && !info->overridden;
 }
 
-void names_filter(const struct names *names, kind_set wanted, struct kind_filter *ret)
+bool names_filter(
+	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret)
 {
-	kind_filter_init(ret, &names->kinds, wanted);
+	return kind_filter_create(&names->kinds, wanted, err, ret);
 }
 
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])
@@ -167,9 +168,16 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 		.fetch = names->debuginfod != NULL ? fetch_debug_file : NULL,
 		.context = names->debuginfod,
 	};
-	if (names->symbols[index] == NULL)
-		names->symbols[index] =
-			symbols_create(names->image, &names->modules->list[index], &options);
+	struct module *module = &names->modules->list[index];
+	if (names->symbols[index] != NULL)
+		return names->symbols[index];
+	if (names->debuginfod != NULL && module->file == NULL && module->state != MODULE_MEMORY) {
+		char *path AUTO_FREE =
+			debuginfod_find(names->debuginfod, &module->build_id, DEBUGINFOD_PROGRAM);
+		if (path != NULL)
+			modules_add_file(names->modules, names->image, module, path);
+	}
+	names->symbols[index] = symbols_create(names->image, module, &options);
 	return names->symbols[index];
 }
 

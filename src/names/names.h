@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "image/module.h"
+#include "names/filter.h"
 #include "names/kinds.h"
 
 struct names_options {
@@ -50,9 +51,10 @@ bool names_has_symbols(struct names *names);
 bool names_has_addresses(const struct names *names);
 // Add up the bytes that the dump has of each kind of memory.
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT]);
-// A filter that keeps words of the wanted kinds, as names_describe has them. Lives as long as
-// names.
-void names_filter(const struct names *names, kind_set wanted, struct kind_filter *ret);
+// A filter that keeps words of the wanted kinds, as names_describe has them. names must live as
+// long. The caller must release *ret with kind_filter_destroy.
+bool names_filter(
+	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret);
 
 // The parts of the address space that are told apart: sorted, without overlaps. Returns their
 // number; *ret lives as long as names.

@@ -12,6 +12,9 @@
 // The heap begins at a random distance behind the program: 32 MiB on x86, 1 GiB on others
 // (arch_randomize_brk in Linux).
 #define BREAK_DISTANCE_MAX ((uint64_t)1 << 30)
+// What follows the program in its last segment, if it is smaller, is what pages of 64 KiB have left
+// of its uninitialized data.
+#define BREAK_REST_MIN ((uint64_t)64 << 10)
 // A thread's stack is at most so large in practice; where more memory hangs together (goroutines,
 // coroutines in a pool) only the part near the stack pointer is called a stack.
 #define STACK_MAX ((uint64_t)256 << 20)
@@ -42,6 +45,7 @@ struct builder {
 struct piece {
 	uint64_t start, end;
 	uint32_t flags;
+	bool rest; // does not begin where the segment does
 };
 
 static bool place_add(
@@ -207,7 +211,8 @@ static bool piece_is_break(struct builder *builder, const struct piece *piece)
 	if (builder->break_start != 0)
 		return piece->start == builder->break_end;
 	if (piece->start < builder->program_end ||
-		piece->start - builder->program_end > BREAK_DISTANCE_MAX)
+		piece->start - builder->program_end > BREAK_DISTANCE_MAX ||
+		(piece->rest && piece->end - piece->start < BREAK_REST_MIN))
 		return false;
 	builder->break_start = piece->start;
 	return true;
@@ -230,7 +235,7 @@ static bool piece_add(struct builder *builder, const struct piece *piece)
 	if (!place_add(builder, piece->start, end, KIND_HEAP,
 		    (struct place){.type = PLACE_BLOCKS, .base = piece->start}))
 		return false;
-	const struct piece rest = {end, piece->end, piece->flags};
+	const struct piece rest = {end, piece->end, piece->flags, true};
 	return rest.start >= rest.end || piece_add_arenas(builder, &rest);
 }
 
@@ -250,8 +255,8 @@ static bool places_walk(struct builder *builder)
 				next < modules->range_count ? &modules->ranges[next] : NULL;
 			const uint64_t limit =
 				range != NULL ? min_u64(end, max_u64(done, range->start)) : end;
-			const struct piece piece = {
-				max_u64(done, segment->address), limit, segment->flags};
+			const struct piece piece = {max_u64(done, segment->address), limit,
+				segment->flags, done > segment->address};
 			if (piece.start < piece.end && !piece_add(builder, &piece))
 				return false;
 			done = max_u64(done, limit);

@@ -101,8 +101,8 @@ static void csv_list(struct report *report, enum report_list list)
 		[REPORT_PLACES] = "row,count,address,place",
 		[REPORT_ADDRESSES] = "row,count,address,place",
 		[REPORT_MEMBERS] = "offset,type,value,count,kind,description",
-		[REPORT_LAYOUT] = "offset,value,count,values,skipped,distinct,kind,"
-				  "description,mostly",
+		[REPORT_LAYOUT] =
+			"offset,value,count,values,skipped,distinct,kind,description,mostly",
 	};
 	if (report->answers == 0 && !report->list)
 		fprintf(report->stream, "%s%s\n", report->many ? "file," : "", columns[list]);

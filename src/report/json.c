@@ -38,7 +38,8 @@ static json_t *json_number(uint64_t number)
 // Write an object and forget it. NULL, which is what jansson returns when out of memory, is noted.
 static void json_write(struct report *report, json_t *object)
 {
-	if (object == NULL || json_dumpf(object, report->stream, JSON_COMPACT) != 0)
+	if (object == NULL ||
+		json_dumpf(object, report->stream, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
 		report->lost = report->lost || object == NULL || !ferror(report->stream);
 	json_decref(object);
 }

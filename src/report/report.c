@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "report/terminal.h"
+
 bool report_init(struct report *report, FILE *stream, enum report_format format, bool many,
-	struct error *err)
+	bool color, struct error *err)
 {
 	static const struct report_writer *const writers[] = {
 		[REPORT_TEXT] = &writer_text,
@@ -17,7 +19,13 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 		[REPORT_JSON] = NULL,
 #endif
 	};
-	*report = (struct report){.stream = stream, .writer = writers[format], .many = many};
+	*report = (struct report){
+		.stream = stream,
+		.writer = writers[format],
+		.many = many,
+		.color = color,
+		.width = terminal_width(stream),
+	};
 	if (report->writer == NULL)
 		return error_usage(
 			err, "--output json: this topleak was built without the library jansson");

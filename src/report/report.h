@@ -150,7 +150,9 @@ struct report_field {
 struct report {
 	FILE *stream;
 	const struct report_writer *writer;
-	bool many; // more than one file is read
+	bool many;	// more than one file is read
+	bool color;	// of text
+	unsigned width; // of the terminal that text goes to, in columns; 0: none
 	// Of the present answer.
 	const struct report_head *head;
 	size_t answers, rows;		    // rows of the list that is open
@@ -183,7 +185,7 @@ extern const struct report_writer writer_json;
 
 // Begin to write to stream. Fails if this build lacks the format.
 bool report_init(struct report *report, FILE *stream, enum report_format format, bool many,
-	struct error *err);
+	bool color, struct error *err);
 // One answer: begin, rows, end. head must live until the end. Words are rows of their own; all else
 // follows one report_found, each kind in its list.
 void report_begin(struct report *report, const struct report_head *head);

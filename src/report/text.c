@@ -2,10 +2,12 @@
 //
 // Rows for people and for scripts: "0xVALUE : COUNT  DESCRIPTION".
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/escape.h"
 #include "report/report.h"
+#include "report/terminal.h"
 
 static void text_begin(struct report *report)
 {
@@ -17,36 +19,59 @@ static void text_begin(struct report *report)
 	fputs(":\n", report->stream);
 }
 
-static void text_value(struct report *report, const struct report_word *row)
+// Returns the columns used.
+static int text_value(struct report *report, const struct report_word *row)
 {
 	const int digits = 2 * (int)(row->size != 0 ? row->size : report->head->scanned.word_size);
 	if (row->redacted)
-		fprintf(report->stream, "%*s", digits + 2, "-");
-	else
-		fprintf(report->stream, "0x%0*" PRIx64, digits, row->value);
+		return fprintf(report->stream, "%*s", digits + 2, "-");
+	return fprintf(report->stream, "0x%0*" PRIx64, digits, row->value);
+}
+
+// A description, in the columns that are left of a terminal's line, in the colour of its kind.
+static void text_description(
+	struct report *report, const char *kind, const char *text, size_t columns_used)
+{
+	const char *color = report->color ? terminal_color(kind) : "";
+	size_t columns = 0;
+	if (report->width > 0)
+		columns = report->width > columns_used + 8 ? report->width - columns_used : 8;
+	fputs(color, report->stream);
+	terminal_write_cut(report->stream, text, columns);
+	fputs(color[0] != '\0' ? TERMINAL_PLAIN : "", report->stream);
 }
 
 static void text_word(struct report *report, const struct report_word *row)
 {
-	text_value(report, row);
-	fprintf(report->stream, " : %" PRIu64, row->count);
+	int used = text_value(report, row);
+	used += fprintf(report->stream, " : %" PRIu64, row->count);
 	if (row->count_max > row->count)
-		fprintf(report->stream, "..%" PRIu64, row->count_max);
-	if (row->text[0] != '\0')
-		fprintf(report->stream, "  %s", row->text);
+		used += fprintf(report->stream, "..%" PRIu64, row->count_max);
+	if (row->text[0] != '\0') {
+		used += fprintf(report->stream, "  ");
+		text_description(report, row->kind, row->text, used > 0 ? (size_t)used : 0);
+	}
 	putc('\n', report->stream);
 }
 
-// Any bytes in double quotes; NULL: they were left out.
-static void text_quoted(struct report *report, const char *bytes, size_t size)
+// Any bytes in double quotes, in the columns that are left of a terminal's line. NULL: they were
+// left out.
+static void text_quoted(struct report *report, const char *bytes, size_t size, size_t columns_used)
 {
 	if (bytes == NULL) {
 		fputs("(redacted)", report->stream);
 		return;
 	}
+	char *quoted = malloc(4 * size + 1);
+	if (quoted == NULL) {
+		report->lost = true;
+		return;
+	}
+	escape(quoted, 4 * size + 1, bytes, size, ESCAPE_QUOTED);
 	putc('"', report->stream);
-	report_escaped(report, bytes, size, ESCAPE_QUOTED);
+	text_description(report, "text", quoted, columns_used + 2);
 	putc('"', report->stream);
+	free(quoted);
 }
 
 static void text_found(struct report *report, const struct report_found *found)
@@ -58,7 +83,7 @@ static void text_found(struct report *report, const struct report_found *found)
 		return;
 	}
 	if (strcmp(report->head->mode, "strings") != 0) {
-		text_quoted(report, found->text, found->text_size);
+		text_quoted(report, found->text, found->text_size, 24);
 		fprintf(report->stream, " : %" PRIu64 "\n", found->count);
 	}
 }
@@ -76,10 +101,10 @@ static void text_text(struct report *report, const struct report_text *row)
 		snprintf(count, sizeof count, "%" PRIu64 "..%" PRIu64, row->count, row->count_max);
 	else
 		snprintf(count, sizeof count, "%" PRIu64, row->count);
-	fprintf(report->stream, "%9s  0x%0*" PRIx64 "  %s", count,
+	const int used = fprintf(report->stream, "%9s  0x%0*" PRIx64 "  %s", count,
 		2 * (int)report->head->scanned.word_size, row->address,
 		row->cut_before ? "..." : "");
-	text_quoted(report, row->bytes, row->size);
+	text_quoted(report, row->bytes, row->size, used > 0 ? (size_t)used + 3 : 0);
 	fputs(row->cut_after ? "...\n" : "\n", report->stream);
 }
 
@@ -90,8 +115,13 @@ static void text_place(struct report *report, const struct report_place *row)
 
 static void text_address(struct report *report, const struct report_address *row)
 {
-	fprintf(report->stream, "0x%0*" PRIx64 "%s%s\n", 2 * (int)report->head->scanned.word_size,
-		row->address, row->place[0] != '\0' ? "  " : "", row->place);
+	const int used = fprintf(report->stream, "0x%0*" PRIx64,
+		2 * (int)report->head->scanned.word_size, row->address);
+	if (row->place[0] != '\0') {
+		fputs("  ", report->stream);
+		text_description(report, "", row->place, used > 0 ? (size_t)used + 2 : 0);
+	}
+	putc('\n', report->stream);
 }
 
 static void text_member(struct report *report, const struct report_member *member)

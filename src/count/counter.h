@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+//
+// What the parts of the engine share: the state of one count, its threads, and how a pass is run.
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "count/best.h"
+#include "count/count.h"
+#include "count/gather.h"
+#include "count/hash.h"
+#include "count/known.h"
+#include "count/tally.h"
+#include "count/wide.h"
+
+struct worker {
+	struct counter *counter;
+	void *buffer;
+	uint32_t *cells, *known; // as in struct tally
+	uint64_t undrained;	 // words counted there
+	struct sample *sample;
+	struct gather gather;
+	size_t gathered; // entries of the list that gather has become
+	uint64_t words, zeros;
+	struct error err;
+	bool ok;
+	pthread_t thread;
+};
+
+struct counter {
+	const struct count_source *source;
+	const struct count_options *options;
+	struct hash hash;
+	struct known known;
+	uint64_t *known_counts; // a count for each slot of known
+	// 2^cell_bits of all threads together. What the wide cells could not hold, if they were
+	// there from the beginning.
+	uint64_t *cells;
+	unsigned cell_bits;
+	struct wide wide; // finer cells; without cells as long as they are not needed
+	uint64_t *open;	  // a bit for each cell: words in it may have to be counted exactly
+	struct best best;
+	// What a gathering pass looks for: words whose rank is in [low, high).
+	_Atomic count_rank low;
+	count_rank high;
+	struct count_row bar; // as it was when the pass began
+	struct worker *workers;
+	unsigned threads;
+	pthread_mutex_t lock; // for what workers add to while a pass runs
+	atomic_bool failed;
+	uint64_t words;
+	unsigned passes;
+};
+
+// What a pass does: feed is called for each block, finish once by each thread.
+struct pass {
+	bool (*feed)(struct worker *worker, const struct count_block *block);
+	bool (*finish)(struct worker *worker);
+};
+
+bool pass_run(struct counter *counter, unsigned stride, const struct pass *pass, struct error *err);
+// For passes whose threads have nothing to hand in.
+bool pass_finish(struct worker *worker);
+bool counter_stopped(const struct counter *counter);
+
+// Bytes left for the finer cells and the tables of a gathering pass.
+size_t counter_room(const struct counter *counter);
+
+// Sample the stream for words worth knowing.
+bool counter_learn(struct counter *counter, struct error *err);
+// Make a list of likely winners, best first, the known words, and allocate what counts the others:
+// about `rest` words; the last row will occur about `bar` times.
+bool counter_teach(struct counter *counter, const uint64_t *words, size_t count, uint64_t bar,
+	uint64_t rest, struct error *err);
+// The full pass: afterwards the known words are in best, all others in cells.
+bool counter_tally(struct counter *counter, struct error *err);
+// As many passes as it takes to be sure that no better word is in the cells.
+bool counter_search(struct counter *counter, struct error *err);
+
+static inline uint64_t counter_value(const struct counter *counter, uint64_t word)
+{
+	return word_swap(word, counter->options->word_size, counter->options->order);
+}
+
+static inline size_t counter_cell(const struct counter *counter, uint64_t hash)
+{
+	return (size_t)(hash >> (64 - counter->cell_bits));
+}
+
+static inline bool counter_is_open(const struct counter *counter, uint64_t hash)
+{
+	const size_t cell = counter_cell(counter, hash);
+	return (counter->open[cell / 64] >> cell % 64 & 1) != 0;
+}

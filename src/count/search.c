@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+//
+// After the full pass: exact counts of the words in cells so full that a better word than the last
+// row may be in them.
+#include <string.h>
+
+#include "count/counter.h"
+
+// Words whose finer cells are fetched together: enough to hide the way to memory.
+#define BATCH 128
+
+// ---- what a cell holds
+
+// As many words, or more, as the cell of a word with this hash holds.
+static uint64_t counter_load(const struct counter *counter, uint64_t hash)
+{
+	const uint64_t coarse = counter->cells[counter_cell(counter, hash)];
+	if (counter->wide.cells == NULL)
+		return coarse;
+	const unsigned load = wide_load(&counter->wide, hash);
+	// What went on when it was full is in the coarse cell, if nothing else.
+	return load < WIDE_FULL ? load : coarse + WIDE_FULL;
+}
+
+// The lowest rank of a load. The largest loads are all alike in this order, and no rank is
+// UINT64_MAX.
+static count_rank rank_of_load(uint64_t load)
+{
+	return min_u64(load, UINT32_MAX - 1) << 32;
+}
+
+static count_rank counter_rank(const void *context, uint64_t word)
+{
+	const struct counter *counter = context;
+	const uint64_t load = counter_load(counter, hash_word(&counter->hash, word));
+	return rank_of_load(load) | hash_second(&counter->hash, word);
+}
+
+// Copy the words of a batch that are looked for at all to rest, of BATCH + 1 words, and fetch their
+// finer cells. Returns how many.
+static size_t batch_filter(
+	const struct counter *counter, const char *bytes, size_t count, uint64_t *rest)
+{
+	const unsigned size = counter->options->word_size;
+	size_t used = 0;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t word = word_load_native(bytes + i * size, size);
+		const uint64_t hash = hash_word(&counter->hash, word);
+		rest[used] = word;
+		// Not &&: nobody can predict it.
+		used += (size_t)!known_has(&counter->known, hash, word) &
+			(size_t)counter_is_open(counter, hash);
+	}
+	for (size_t i = 0; i < used && counter->wide.cells != NULL; i++)
+		__builtin_prefetch(
+			(void *)wide_cell(&counter->wide, hash_word(&counter->hash, rest[i])), 1);
+	return used;
+}
+
+// ---- finer cells
+
+static bool refine_feed(struct worker *worker, const struct count_block *block)
+{
+	struct counter *counter = worker->counter;
+	const char *bytes = worker->buffer;
+	const bool alone = counter->threads == 1;
+	for (size_t i = 0; i < block->words; i += BATCH) {
+		uint64_t rest[BATCH + 1];
+		const size_t batch = (size_t)min_u64(BATCH, block->words - i);
+		const size_t count =
+			batch_filter(counter, bytes + i * counter->options->word_size, batch, rest);
+		// A full cell: the coarse one has counted all words already.
+		for (size_t k = 0; k < count; k++)
+			wide_add(&counter->wide, hash_word(&counter->hash, rest[k]), alone);
+	}
+	return true;
+}
+
+static bool counter_refine(struct counter *counter, uint64_t words, struct error *err)
+{
+	static const struct pass pass = {refine_feed, pass_finish};
+	const size_t cells = (size_t)min_u64(counter_room(counter) / 2, max_u64(words, 1 << 16));
+	if (!wide_init(&counter->wide, cells, err) || !pass_run(counter, 1, &pass, err))
+		return false;
+	wide_measure(&counter->wide);
+	return true;
+}
+
+// ---- exact counts of the words of full cells
+
+static bool gather_feed(struct worker *worker, const struct count_block *block)
+{
+	struct counter *counter = worker->counter;
+	const char *bytes = worker->buffer;
+	for (size_t i = 0; i < block->words; i += BATCH) {
+		uint64_t rest[BATCH + 1];
+		const size_t batch = (size_t)min_u64(BATCH, block->words - i);
+		const size_t count =
+			batch_filter(counter, bytes + i * counter->options->word_size, batch, rest);
+		const count_rank low = atomic_load_explicit(&counter->low, memory_order_relaxed);
+		for (size_t k = 0; k < count; k++) {
+			const count_rank rank = counter_rank(counter, rest[k]);
+			if (rank < low || rank >= counter->high)
+				continue;
+			// As frequent as the bar at most: then the value decides.
+			if (rank >> 32 == counter->bar.count &&
+				counter_value(counter, rest[k]) > counter->bar.value)
+				continue;
+			if (!gather_add(&worker->gather, rest[k], &worker->err))
+				return false;
+		}
+	}
+	return true;
+}
+
+// Close the coarse cells that cannot hold a better word than the bar. Returns how many words are in
+// the others.
+static uint64_t counter_close_coarse(struct counter *counter)
+{
+	uint64_t words = 0;
+	for (size_t i = 0; i < (size_t)1 << counter->cell_bits; i++) {
+		const uint64_t load = counter->cells[i];
+		if (load < counter->bar.count || rank_of_load(load) >= counter->high)
+			counter->open[i / 64] &= ~(UINT64_C(1) << i % 64);
+		else
+			words = add_saturated(words, load);
+	}
+	return words;
+}
+
+// How many words of the finer cells, at most, are in the window; and where it should begin if about
+// `fit` of them are to be in it.
+static uint64_t counter_measure_wide(const struct counter *counter, uint64_t fit, count_rank *low)
+{
+	const uint64_t *levels = counter->wide.levels;
+	const uint64_t high = counter->high >> 32;
+	uint64_t words = 0, all = 0;
+	for (uint64_t load = 1; load <= WIDE_FULL; load++)
+		all += levels[load] * load;
+	// A full cell has one frequent word, and as many others as any cell.
+	uint64_t inside = 0;
+	if (counter->high > rank_of_load(WIDE_FULL)) {
+		words = levels[WIDE_FULL] * WIDE_FULL;
+		inside = levels[WIDE_FULL] * (1 + all / counter->wide.count);
+	}
+	bool fits = true;
+	for (uint64_t load = WIDE_FULL - 1; load > 0 && load >= counter->bar.count; load--) {
+		// The part of the level that is below the window's upper end.
+		const uint64_t part = load < high    ? UINT64_C(1) << 32
+				      : load == high ? counter->high & UINT32_MAX
+						     : 0;
+		const double here = (double)(levels[load] * load) * (double)part / 0x1p32;
+		words += (uint64_t)here + (here > 0);
+		if (fits && (double)inside + here > (double)fit) {
+			const double share = fit > inside ? (double)(fit - inside) / here : 0;
+			// Some progress in any case.
+			*low = rank_of_load(load) +
+			       min_u64(part - part / 64, (uint64_t)((1 - share) * (double)part));
+			fits = false;
+		}
+		inside += (uint64_t)here;
+	}
+	return words;
+}
+
+// Offer the words that the threads have counted, each with the sum of its counts.
+static void counter_collect(struct counter *counter)
+{
+	size_t at[counter->threads];
+	memset(at, 0, sizeof at);
+	for (;;) {
+		struct count_row row = {.count = 0};
+		uint64_t least = UINT64_MAX;
+		for (unsigned i = 0; i < counter->threads; i++) {
+			const struct worker *worker = &counter->workers[i];
+			if (at[i] < worker->gathered)
+				least = min_u64(least, worker->gather.entries[at[i]].word);
+		}
+		for (unsigned i = 0; i < counter->threads; i++) {
+			const struct worker *worker = &counter->workers[i];
+			if (at[i] < worker->gathered && worker->gather.entries[at[i]].word == least)
+				row.count += worker->gather.entries[at[i]++].count;
+		}
+		if (row.count == 0)
+			break;
+		row.value = counter_value(counter, least);
+		row.count_max = row.count;
+		best_offer(&counter->best, row);
+	}
+}
+
+static size_t counter_gather_slots(const struct counter *counter, uint64_t words)
+{
+	const size_t entry = GATHER_PEAK * sizeof(struct gather_entry);
+	const size_t fit = counter_room(counter) / entry / counter->threads;
+	return max_u64(1024, min_u64(fit, add_saturated(words, words)));
+}
+
+// Count the words from low on; the window begins there if all fit.
+static bool counter_gather(struct counter *counter, count_rank low, size_t slots, struct error *err)
+{
+	static const struct pass pass = {gather_feed, pass_finish};
+	bool ok = true;
+	atomic_store(&counter->low, low);
+	for (unsigned i = 0; ok && i < counter->threads; i++) {
+		struct gather *gather = &counter->workers[i].gather;
+		*gather = (struct gather){.hash = &counter->hash,
+			.rank = counter_rank,
+			.context = counter,
+			.low = &counter->low};
+		ok = gather_init(gather, slots, err);
+	}
+	ok = ok && pass_run(counter, 1, &pass, err);
+	low = atomic_load(&counter->low);
+	if (ok && low >= counter->high)
+		ok = error_set(err, "too little memory to count exactly; use a larger --memory");
+	if (ok && !counter_stopped(counter)) {
+		for (unsigned i = 0; i < counter->threads; i++)
+			counter->workers[i].gathered = gather_list(&counter->workers[i].gather);
+		counter_collect(counter);
+		counter->high = low;
+	}
+	for (unsigned i = 0; i < counter->threads; i++)
+		gather_deinit(&counter->workers[i].gather);
+	return ok;
+}
+
+bool counter_search(struct counter *counter, struct error *err)
+{
+	counter->high = UINT64_MAX;
+	while (!counter_stopped(counter)) {
+		counter->bar = best_bar(&counter->best);
+		count_rank low = rank_of_load(counter->bar.count);
+		if (counter->high <= low)
+			break;
+		const size_t most = counter_gather_slots(counter, UINT64_MAX);
+		const uint64_t fit = (uint64_t)most * counter->threads / 4 * 3;
+		const bool fine = counter->wide.cells != NULL;
+		const uint64_t words = fine ? counter_measure_wide(counter, fit, &low)
+					    : counter_close_coarse(counter);
+		if (words == 0)
+			break;
+		// A table that would have to be narrowed often: sort the words finer first.
+		if (!fine && counter->high == UINT64_MAX && words / 4 > fit) {
+			if (!counter_refine(counter, words, err))
+				return false;
+		} else if (!counter_gather(
+				   counter, low, counter_gather_slots(counter, words), err)) {
+			return false;
+		}
+	}
+	return true;
+}
