@@ -115,10 +115,7 @@ static bool texts_answer(
 
 static bool strings_answer(struct answer *answer, struct error *err)
 {
-	const struct image_info *info = image_info(answer->dump->image);
 	struct text_result result;
-	// A table of all strings may be as large as the dump.
-	answer->options.large = info->bytes_present > answer->options.memory / 2;
 	if (!find_strings(answer->dump->options->min_length, &answer->options, err, &result))
 		return false;
 	const bool ok = texts_answer(answer, NULL, &result, err);

@@ -49,27 +49,35 @@ size_t place_find(const struct place_search *search, const struct sweep_window *
 		search->native, search->count, search->word_size, window->bytes, from, window->to);
 }
 
-const unsigned char *place_member(
-	const struct sweep_window *window, size_t place, const struct member *member)
+bool place_load(const struct place_search *search, const struct sweep_window *window, size_t place,
+	int64_t offset, unsigned size, uint64_t *ret)
 {
-	const int64_t at = (int64_t)place + member->offset;
-	const size_t size = member->form == MEMBER_TEXT ? 1 : member->size;
-	if (at < 0 || (uint64_t)at + size > window->size)
-		return NULL;
-	return window->bytes + at;
+	const int64_t at = (int64_t)place + offset;
+	if (at >= 0 && (uint64_t)at + size <= window->size) {
+		*ret = member_load(window->bytes + at, size, search->order);
+		return true;
+	}
+	*ret = 0;
+	return at < 0 ? window->zeros_before : window->zeros_after;
 }
 
-struct text place_text(
-	const struct sweep_window *window, const unsigned char *bytes, const struct text_pass *pass)
+bool place_text(const struct sweep_window *window, size_t place, int64_t offset,
+	const struct text_pass *pass, struct text *ret)
 {
-	const size_t at = (size_t)(bytes - window->bytes);
-	struct text text = {.bytes = bytes, .address = window->address + at};
-	text.size = text_after(window->bytes, at, window->size, FIND_CONTEXT, &text.cut_after);
-	text.length = text.size;
+	const int64_t at = (int64_t)place + offset;
+	const bool inside = at >= 0 && (uint64_t)at < window->size;
+	*ret = (struct text){
+		.bytes = inside ? window->bytes + at : window->bytes,
+		.address = window->address + (uint64_t)at,
+	};
+	if (inside)
+		ret->size = text_after(
+			window->bytes, (size_t)at, window->size, FIND_CONTEXT, &ret->cut_after);
+	ret->length = ret->size;
 	struct text_hash hash = text_hash_begin(pass->seed, pass->fold);
-	text_hash_add(&hash, text.bytes, text.size);
-	text.hash = text_hash_end(&hash) ^ text.cut_after;
-	return text;
+	text_hash_add(&hash, ret->bytes, ret->size);
+	ret->hash = text_hash_end(&hash) ^ ret->cut_after;
+	return inside || (at < 0 ? window->zeros_before : window->zeros_after);
 }
 
 // ---- with the engine
@@ -107,12 +115,9 @@ static bool value_visit(
 		sink->zeros += window->zeros / search->word_size;
 	for (size_t at = window->from;
 		(at = place_find(search, window, at)) < window->to && sink->count < HASHES_MAX;
-		at += search->word_size) {
-		const unsigned char *bytes = place_member(window, at, member);
-		if (bytes != NULL)
-			sink->values[sink->count++] =
-				member_load(bytes, member->size, search->order);
-	}
+		at += search->word_size)
+		sink->count += place_load(search, window, at, member->offset, member->size,
+			&sink->values[sink->count]);
 	return true;
 }
 
@@ -185,11 +190,9 @@ static void text_visit(
 	const struct place_search *search = job->search;
 	for (size_t at = window->from; (at = place_find(search, window, at)) < window->to;
 		at += search->word_size) {
-		const unsigned char *bytes = place_member(window, at, job->member);
-		if (bytes == NULL)
-			continue;
-		const struct text text = place_text(window, bytes, pass);
-		pass->sink(pass->context, &text);
+		struct text text;
+		if (place_text(window, at, job->member->offset, pass, &text))
+			pass->sink(pass->context, &text);
 	}
 }
 
@@ -205,10 +208,8 @@ bool member_count_texts(const struct place_search *search, const struct member *
 		.context = &job,
 		.visit = text_visit,
 	};
-	struct find_options large = *options;
-	large.large = true;
 	struct text_result result;
-	if (!texts_count(&finder, &large, err, &result))
+	if (!texts_count(&finder, options, err, &result))
 		return false;
 	ret->texts = result.texts;
 	return true;

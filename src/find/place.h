@@ -20,12 +20,12 @@ void place_search_init(
 // The first place of the window from index `from` on; window->to or more if there is none.
 size_t place_find(
 	const struct place_search *search, const struct sweep_window *window, size_t from);
-// The bytes of a field of the place at this index; NULL if they are not in memory.
-const unsigned char *place_member(
-	const struct sweep_window *window, size_t place, const struct member *member);
-// The text in such a field: printable characters, FIND_CONTEXT bytes at most.
-struct text place_text(const struct sweep_window *window, const unsigned char *bytes,
-	const struct text_pass *pass);
+// The number at an offset from the place at this index; false if it is not in memory.
+bool place_load(const struct place_search *search, const struct sweep_window *window, size_t place,
+	int64_t offset, unsigned size, uint64_t *ret);
+// The text there: printable characters, FIND_CONTEXT bytes at most.
+bool place_text(const struct sweep_window *window, size_t place, int64_t offset,
+	const struct text_pass *pass, struct text *ret);
 
 // Count the values or texts of one field with the engine of count/: for so many that they do not
 // fit the memory.

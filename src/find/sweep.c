@@ -104,6 +104,8 @@ static struct sweep_window window_of(
 		.lead = piece->lead,
 		.zeros = piece->zeros,
 		.last = piece->last,
+		.zeros_before = piece->hole_before,
+		.zeros_after = piece->hole_after,
 	};
 	window.from = piece->lead > sweep->after ? piece->lead - sweep->after : 0;
 	const size_t to = size > sweep->after ? size - sweep->after : 0;

@@ -24,7 +24,10 @@ struct sweep_window {
 	size_t from, to;
 	size_t lead;	// bytes that the window before had, too
 	uint64_t zeros; // the window is a hole of so many zeros, without bytes
-	bool last;	// memory ends where the window does
+	bool last;	// memory ends where the window does, or a hole begins
+	// There are zeros before the first byte and behind the last one, as far as a place can
+	// reach.
+	bool zeros_before, zeros_after;
 };
 
 struct sweep {

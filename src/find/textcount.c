@@ -15,6 +15,8 @@ struct tally {
 	uint64_t *counts;     // of texts, the same; owned
 	uint64_t *winners;    // hashes that are collected, 0: free; NULL: all; owned
 	size_t winner_mask;
+	bool trial;	      // a full table ends the pass
+	atomic_bool given_up; // that has happened
 };
 
 // ---- tables of texts
@@ -52,7 +54,10 @@ static bool tally_call(
 	struct tally_sink sink = {tally, worker};
 	const struct text_pass pass = {tally->seed, tally->options->fold, tally_add, &sink};
 	step(tally->finder->context, &pass, window);
-	return true;
+	if (!tally->trial || !tally->tables[worker].full)
+		return true;
+	atomic_store(&tally->given_up, true);
+	return false;
 }
 
 static bool tally_visit(
@@ -112,7 +117,7 @@ static bool tally_run(struct tally *tally, struct error *err, struct texts *ret)
 	const struct sweep sweep = tally_sweep(tally);
 	if (tally->finder->begin != NULL)
 		tally->finder->begin(tally->finder->context);
-	ok = ok && sweep_run(&sweep, err);
+	ok = ok && (sweep_run(&sweep, err) || atomic_load(&tally->given_up));
 	// One thread has seen everything: its table is the union.
 	if (ok && tally->threads == 1) {
 		*ret = tally->tables[0];
@@ -299,15 +304,13 @@ bool texts_count(const struct text_finder *finder, const struct find_options *op
 	if (options->once)
 		tally.threads = 1;
 	*ret = (struct text_result){0};
-	bool ok = true, large = options->large && !options->once;
-	uint64_t texts = image_info(options->image)->bytes_present / 32;
-	if (!large) {
-		ok = tally_run(&tally, err, &ret->texts);
-		ret->count = texts = tally_count(&tally);
-		ret->partial = atomic_load(options->stop) != 0;
-		large = ok && ret->texts.full && !options->once && !ret->partial;
-	}
-	bool unlike = large;
+	tally.trial = !options->once;
+	bool ok = tally_run(&tally, err, &ret->texts);
+	ret->count = tally_count(&tally);
+	ret->partial = atomic_load(options->stop) != 0;
+	const uint64_t texts = max_u64(ret->count, image_info(options->image)->bytes_present / 32);
+	bool unlike = ok && ret->texts.full && !options->once && !ret->partial;
+	tally.trial = false;
 	for (tally.seed = 1; ok && unlike && tally.seed <= SEEDS; tally.seed++) {
 		texts_deinit(&ret->texts);
 		ok = tally_hashes(&tally, texts, err, &unlike, ret);

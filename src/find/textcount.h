@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The most frequent texts of a dump. First in one pass, with a table of all texts; where that does
-// not fit the memory, by counting hashes of texts with the engine of count/, and a pass that
-// collects the texts of the most frequent hashes.
+// The most frequent texts of a dump. First in one pass, with a table of all texts; as soon as that
+// does not fit the memory, by counting hashes of texts with the engine of count/, and a pass that
+// collects the texts of the most frequent hashes. Then, of texts that are as frequent as the last
+// row, their hashes decide which are shown; else the texts.
 #pragma once
 
 #include "count/count.h"
@@ -47,8 +48,7 @@ struct find_options {
 	size_t memory; // bytes
 	unsigned threads;
 	const atomic_int *stop;
-	bool once;  // the dump can be read only once
-	bool large; // one table will not do: do not try
+	bool once; // the dump can be read only once
 };
 
 struct text_result {

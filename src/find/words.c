@@ -97,17 +97,18 @@ static bool field_place(const struct words_job *job, struct field_job *field, un
 	const struct sweep_window *window, size_t at, struct error *err)
 {
 	const struct member *member = field->member;
-	const unsigned char *bytes = place_member(window, at, member);
-	if (bytes == NULL) {
+	const struct text_pass pass = {.fold = job->options->fold};
+	struct text text;
+	uint64_t value;
+	const bool is_text = member->form == MEMBER_TEXT;
+	if (is_text ? !place_text(window, at, member->offset, &pass, &text)
+		    : !place_load(&job->search, window, at, member->offset, member->size, &value)) {
 		field->skipped[worker]++;
 		return true;
 	}
 	field->read[worker]++;
-	if (member->form != MEMBER_TEXT)
-		return values_add(&field->values, worker,
-			member_load(bytes, member->size, job->search.order), err);
-	const struct text_pass pass = {.fold = job->options->fold};
-	const struct text text = place_text(window, bytes, &pass);
+	if (!is_text)
+		return values_add(&field->values, worker, value, err);
 	texts_add(&field->texts[worker], &text, 1);
 	return true;
 }
@@ -121,11 +122,8 @@ static void layout_place(const struct words_job *job, struct layout *layout,
 	bool present[LAYOUT_FIELDS_MAX];
 	size_t count = 0;
 	for (int64_t i = query->around_from; i <= query->around_to; i++) {
-		const int64_t index = (int64_t)at + i * size;
-		present[count] = index >= 0 && (uint64_t)(index + size) <= window->size;
-		words[count] = present[count] ? word_load(window->bytes + index, (unsigned)size,
-							job->search.order)
-					      : 0;
+		present[count] = place_load(
+			&job->search, window, at, i * size, (unsigned)size, &words[count]);
 		count++;
 	}
 	const struct layout_place place = {window->address + at, words, present};

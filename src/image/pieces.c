@@ -9,7 +9,7 @@
 #include "image/live.h"
 #include "image/sequence.h"
 
-// Holes of the file are worth leaving out from this size on.
+// Holes of the file are worth leaving out from this size on, and twice the lead.
 #define HOLE_MIN ((uint64_t)64 * 1024)
 
 // What is read in order: one chunk ahead, to know where memory goes on.
@@ -34,6 +34,7 @@ struct pieces {
 	uint64_t data_end;    // up to here, in the same measure, pieces of data
 	uint64_t hole_end;    // from there up to here, a hole
 	uint64_t run;	      // bytes of data without a gap before at
+	bool behind_hole;     // they begin behind a hole
 	uint64_t sequence;    // number of the next piece of data
 	uint64_t number;      // pieces handed out
 	struct ahead ahead;
@@ -127,7 +128,7 @@ static void pieces_measure(struct pieces *pieces, const struct range *range)
 		// A word that reaches out of the data is read whole: the rest of it is zeros.
 		const uint64_t hole = (at + word - 1) / word * word + pad;
 		const uint64_t hole_end = end / word * word - min_u64(pad, end / word * word);
-		if (!data && hole_end > hole && hole_end - hole >= HOLE_MIN) {
+		if (!data && hole_end > hole && hole_end - hole >= HOLE_MIN + 2 * pad) {
 			pieces->data_end = hole;
 			pieces->hole_end = hole_end;
 			return;
@@ -157,8 +158,10 @@ static bool pieces_take(struct pieces *pieces, struct piece *ret, size_t *range,
 		pieces->at >= pieces->ranges[pieces->range].size) {
 		pieces->range++;
 		pieces->at = pieces->data_end = pieces->hole_end = 0;
-		if (!pieces_touch(pieces, pieces->range))
+		if (!pieces_touch(pieces, pieces->range)) {
 			pieces->run = 0;
+			pieces->behind_hole = false;
+		}
 	}
 	if (pieces->range >= pieces->range_count)
 		return false;
@@ -173,6 +176,7 @@ static bool pieces_take(struct pieces *pieces, struct piece *ret, size_t *range,
 		ret->last = true;
 		pieces->at = pieces->hole_end;
 		pieces->run = 0;
+		pieces->behind_hole = true;
 		return true;
 	}
 	// The pieces after the first one begin at multiples of 64.
@@ -182,10 +186,10 @@ static bool pieces_take(struct pieces *pieces, struct piece *ret, size_t *range,
 		ret->lead = (size_t)min_u64(pieces->run, pieces->options.lead);
 	pieces->at += ret->size;
 	pieces->run += ret->size;
-	if (pieces->at == present->size)
-		ret->last = !pieces_touch(pieces, pieces->range + 1);
-	else
-		ret->last = pieces->at == pieces->data_end && pieces->hole_end > pieces->at;
+	ret->hole_before = pieces->behind_hole;
+	ret->hole_after = pieces->at == pieces->data_end && pieces->hole_end > pieces->at;
+	ret->last = ret->hole_after ||
+		    (pieces->at == present->size && !pieces_touch(pieces, pieces->range + 1));
 	return true;
 }
 
@@ -246,6 +250,7 @@ static bool pieces_read_live(
 	pieces->range = range;
 	pieces->at = live_skip_page(file, offset + got) - pieces->ranges[range].offset;
 	pieces->run = 0;
+	pieces->behind_hole = false;
 	// Pages are whole words.
 	piece->size = got - got % pieces_word(pieces);
 	piece->last = true;

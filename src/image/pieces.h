@@ -16,7 +16,7 @@ struct pieces_options {
 	size_t size;	 // the most that a piece has, without its lead; a multiple of 64
 	// So many bytes before a piece come with it, as far as they are there without a gap; a
 	// multiple of 64, at least 64. Where the file has a long hole, at least as many zeros at
-	// both its ends belong to pieces of data: what is near data needs no look into a hole.
+	// both its ends belong to pieces of data, and more than twice as many to the hole.
 	size_t lead;
 };
 
@@ -25,7 +25,9 @@ struct piece {
 	size_t lead;	  // bytes before address, in the buffer too
 	size_t size;	  // bytes from address on
 	uint64_t zeros;	  // or else: the bytes of a hole, not read; the buffer holds nothing then
-	bool last;	  // the next piece does not begin where this one ends
+	bool last;	  // the next piece of data does not begin where this one ends
+	bool hole_before; // what is without a gap before this piece began behind a hole
+	bool hole_after;  // a hole begins where this piece ends
 	uint64_t number;  // 0, 1, 2, ...
 };
 
