@@ -548,6 +548,9 @@ static bool words_answer(
 	if (options->all && image_info(answer->dump->image)->once)
 		return error_usage(err, "--all: %s comes through a pipe; save it to a file first",
 			image_info(answer->dump->image)->path);
+	if (options->min_count != 1 && options->member == NULL && options->member_offset == NULL &&
+		options->member_type == NULL)
+		return error_usage(err, "--min-count with --find 0x... or --type: needs --member");
 	bool ok = question_members(answer, &question, err) &&
 		  question_around(answer, &question, err) && question_spans(answer, &question, err);
 	if (!options->all && !options->around && (question.members.count == 0 || gdb))

@@ -352,6 +352,9 @@ static bool options_check_question(const struct options *options, struct error *
 		if (use->given && use->name != question)
 			return error_usage(err, "%s and %s: one question in a run; choose one",
 				question, use->name);
+	if (options->kinds != 0 && question != NULL)
+		return error_usage(
+			err, "--kind with %s: chooses among words that are counted", question);
 	const struct use refined[] = {{options->member != NULL, "--member"},
 		{options->member_offset != NULL, "--memberOffset"},
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
