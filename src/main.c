@@ -61,7 +61,9 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		options->progress == WHEN_ALWAYS ||
 		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
 	progress_init(&dump.progress, watched ? stderr : NULL);
-	const bool ok = dump_open(&dump, path, exe, err) && answer_words(&dump, report, err);
+	const bool ok = dump_open(&dump, path, exe, err) &&
+			(find_asked(options) ? answer_find(&dump, report, err)
+					     : answer_words(&dump, report, err));
 	progress_clear(&dump.progress);
 	dump_close(&dump);
 	return ok;

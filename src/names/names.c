@@ -424,3 +424,34 @@ bool names_lost(const struct names *names)
 {
 	return names->text.lost;
 }
+
+size_t names_spans(const struct names *names, const struct span **ret)
+{
+	*ret = names->places.spans;
+	return names->places.count;
+}
+
+const char *names_span(struct names *names, size_t index)
+{
+	const struct place *place = &names->places.list[index];
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	switch (place->type) {
+	case PLACE_MODULE:
+		text_add(&names->text, "%s of ", kind_name(names->places.spans[index].kind));
+		text_add_plain(&names->text, names->modules->list[place->module].name);
+		break;
+	case PLACE_BREAK:
+	case PLACE_ARENA:
+	case PLACE_BLOCKS:
+		text_add(&names->text, "heap");
+		break;
+	case PLACE_STACK:
+		text_add(&names->text, "stack of thread %" PRId64, place->thread);
+		break;
+	case PLACE_ANON:
+		text_add(&names->text, "anonymous memory");
+		break;
+	}
+	return names->text.bytes;
+}
