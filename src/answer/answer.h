@@ -31,8 +31,6 @@ struct dump {
 // set; the rest is filled in, to be released with dump_close, also after a failure.
 bool dump_open(struct dump *dump, const char *path, const char *exe, struct error *err);
 void dump_close(struct dump *dump);
-// Have dump->names before the memory is read.
-bool dump_need_names(struct dump *dump, struct error *err);
 // The memory has been read: names and the facts about the image are now as good as they will be.
 bool dump_settle(struct dump *dump, struct error *err);
 // Whether the lines for people are wanted on stderr.
@@ -53,10 +51,24 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 void dump_head_deinit(struct dump_head *head);
 // After the last row: what to do next, if the summary is wanted.
 void dump_finish(const struct dump *dump, const struct dump_head *head);
+// Write out what has been reported. An error also if memory was short while something was
+// described.
+bool dump_flush(const struct dump *dump, struct report *report, struct error *err);
 // Print the time if it is wanted: so many passes over the memory, with so many threads.
 void dump_time(const struct dump *dump, unsigned passes, unsigned threads);
 
 // The table of types, or what grew in it.
 bool answer_types(struct dump *dump, struct report *report, struct error *err);
+// Look for names now: needed before the memory is read. False where that cannot be, with an error
+// that names option.
+bool dump_names(struct dump *dump, const char *option, struct error *err);
+// Fill in what the row's value is, unless no descriptions are wanted, and whether --redact forbids
+// to show it. The text lives until the next call.
+void dump_describe(struct dump *dump, struct report_word *row);
+
+// Whether one of the questions of answer_find is asked.
+bool find_asked(const struct options *options);
+// --strings, --find, --type.
+bool answer_find(struct dump *dump, struct report *report, struct error *err);
 // The most frequent words.
 bool answer_words(struct dump *dump, struct report *report, struct error *err);

@@ -180,7 +180,7 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 		.stop = dump->stop,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
-	if (!dump_need_names(dump, err))
+	if (!dump_names(dump, "--types", err))
 		return false;
 	if (!names_has_addresses(dump->names))
 		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
