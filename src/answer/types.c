@@ -46,10 +46,13 @@ static struct report_types head_of(const struct types_result *result)
 	};
 }
 
-static void head_fit(struct report_types *head, const struct type *type)
+// A row follows: the columns must hold it, and the first class is worth a closer look.
+static void head_fit(struct report_head *head, struct report_types *types, const struct type *type)
 {
-	head->name_width = width_add(head->name_width, type->name, NAME_WIDTH_MAX);
-	head->module_width = width_add(head->module_width, type->module, MODULE_WIDTH_MAX);
+	types->name_width = width_add(types->name_width, type->name, NAME_WIDTH_MAX);
+	types->module_width = width_add(types->module_width, type->module, MODULE_WIDTH_MAX);
+	if (head->closer == NULL && type->kind == TYPE_CLASS)
+		head->closer = type->name;
 }
 
 static enum site main_site(const struct type *type)
@@ -97,7 +100,7 @@ static bool table_answer(struct types_result *result, const struct options *opti
 	types_sort(result, (enum type_sort)options->sort);
 	for (size_t i = 0; i < result->count && count < options->top; i++)
 		if (result->list[i].count >= options->min_count) {
-			head_fit(&types, &result->list[i]);
+			head_fit(head, &types, &result->list[i]);
 			rows[count++] = i;
 		}
 	head->types = &types;
@@ -142,7 +145,7 @@ static bool diff_answer(const struct types_result *result, const struct old_type
 		const struct type *type = rows[i].now != NULL ? rows[i].now : rows[i].old;
 		if (type->count < options->min_count)
 			continue;
-		head_fit(&types, type);
+		head_fit(head, &types, type);
 		rows[shown++] = rows[i];
 	}
 	types.types = count;

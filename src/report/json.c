@@ -328,7 +328,7 @@ static void json_type_row(struct report *report, const struct report_type *row)
 		"size_agreement", row->method != NULL ? json_real(row->agreement) : json_null(),
 		"bytes", row->bytes_known ? json_number(row->bytes) : json_null(), //
 		"share", json_real(row->share), "where", row->where,		   //
-		"places", json_sites(row),					   //
+		"sites", json_sites(row),					   //
 		"secondary", json_number(row->secondary),			   //
 		"embedded", json_number(row->embedded),				   //
 		"freed", json_number(row->freed),				   //

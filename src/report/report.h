@@ -96,6 +96,7 @@ struct report_head {
 	size_t module_count;
 	bool verbose;			  // people want to know all
 	const struct report_types *types; // NULL: rows are words
+	const char *closer;		  // a type that is worth a closer look; NULL: none
 };
 
 // A row of the most frequent words, or of the values of a field.

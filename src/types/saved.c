@@ -60,7 +60,7 @@ static enum type_kind kind_of(const char *name)
 
 static bool type_load(const json_t *object, struct type *ret)
 {
-	const json_t *sites = json_object_get(object, "places");
+	const json_t *sites = json_object_get(object, "sites");
 	*ret = (struct type){
 		.kind = kind_of(member_text(object, "kind")),
 		.name = strdup(member_text(object, "name")),
