@@ -156,7 +156,7 @@ static int information(const struct options *options, struct diag *diag)
 	if (options->help)
 		options_help(stdout);
 	else
-		printf("topleak %s\n", TOPLEAK_VERSION);
+		options_version(stdout);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXIT_SUCCESS;
 	error_set(&err, "cannot write the output: %s", strerror(errno));
