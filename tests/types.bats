@@ -233,6 +233,16 @@ guest() {
 	is '[.types[].count >= 2400] | all'
 }
 
+@test "JSON as the schema says" {
+	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
+	local core
+	core=$(types_core glibc)
+	topleak -0 --types -n 1000 -ojson "$core"
+	validate "$repo/share/topleak.schema.json" <<<"$output"
+	topleak -0 --types -n 1000 -ojson --diff "$(fixture types.small.core dump -k @ "$(types_program)" @.json 20000)" "$core"
+	validate "$repo/share/topleak.schema.json" <<<"$output"
+}
+
 @test "csv has a header and as many fields in each row" {
 	topleak -0 --types -ocsv -n 1000 "$(types_core glibc)"
 	[[ ${lines[0]} == type,kind,module,count,size,* ]]
