@@ -51,7 +51,7 @@ struct tally {
 	uint64_t sites[SITE_COUNT];
 	uint64_t freed;
 	struct example examples[EXAMPLES_MAX];
-};
+} __attribute__((aligned(64)));
 
 // The last words that were identified, to find them again without a search: a power of two.
 #define RECENT 512
@@ -71,7 +71,8 @@ struct cursor {
 struct worker {
 	struct survey *pass;
 	unsigned char *memory; // CONTEXT bytes, then a chunk; owned
-	uint32_t *hits;	       // owned
+	uint32_t *hits;	       // where the words are; owned
+	uint32_t *ids;	       // of the hits; owned
 	uint32_t *cells;       // owned; NULL: not wanted
 	struct tally *tallies; // by id; aligned
 	void *tallies_memory;  // owned
@@ -130,13 +131,9 @@ static bool stopped(const struct survey *pass)
 
 // ---- what one hit tells
 
-static void fact_add(struct worker *worker, struct memo *memo, uint64_t who, uint64_t what)
+static __attribute__((noinline)) void fact_search(
+	struct worker *worker, struct memo *memo, uint64_t who, uint64_t what)
 {
-	if (memo->fact != NULL && memo->who == who && memo->what == what &&
-		memo->moves == worker->facts.moves) {
-		memo->fact->count++;
-		return;
-	}
 	struct fact *fact = facts_find(&worker->facts, who, what);
 	if (fact == NULL) {
 		atomic_store(&worker->pass->full, true);
@@ -144,6 +141,16 @@ static void fact_add(struct worker *worker, struct memo *memo, uint64_t who, uin
 	}
 	fact->count++;
 	*memo = (struct memo){fact, who, what, worker->facts.moves};
+}
+
+// Most hits of a candidate tell the same as the one before.
+static inline void fact_add(struct worker *worker, struct memo *memo, uint64_t who, uint64_t what)
+{
+	if (memo->what == what && memo->who == who && memo->moves == worker->facts.moves &&
+		memo->fact != NULL)
+		memo->fact->count++;
+	else
+		fact_search(worker, memo, who, what);
 }
 
 // Keep the first ones.
@@ -367,20 +374,43 @@ static void hit_count(struct worker *worker, uint32_t id, uint64_t address)
 
 // ---- one chunk
 
-// The id of the word at an address, found among the recent ones or not.
-static inline bool word_identify(struct worker *worker, const unsigned char *at, uint32_t *ret)
+// Put ids to the hits; those that are not to be counted are dropped. Returns how many are left.
+// Apart from what is done with them, so that the processor can look far ahead.
+static inline size_t hits_identify(struct worker *worker, const unsigned char *bytes, size_t count,
+	unsigned word, enum byte_order order)
 {
-	const struct image_info *info = worker->pass->info;
-	const uint64_t value = word_load(at, info->word_size, info->order);
-	struct recent *recent = &worker->recent[(value >> 3 ^ value >> 12) % RECENT];
-	if (recent->value != value) {
-		uint32_t id;
-		if (!value_identify(worker->pass, value, &id))
-			return false;
-		*recent = (struct recent){value, id};
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t index = worker->hits[i];
+		const uint64_t value = word_load(bytes + (size_t)index * word, word, order);
+		struct recent *recent = &worker->recent[(value >> 3 ^ value >> 12) % RECENT];
+		if (recent->value != value) {
+			uint32_t id;
+			if (!value_identify(worker->pass, value, &id))
+				continue;
+			*recent = (struct recent){value, id};
+		}
+		worker->hits[kept] = index;
+		worker->ids[kept++] = recent->id;
 	}
-	*ret = recent->id;
-	return true;
+	return kept;
+}
+
+// Find the hits in whole words. Returns how many there are; *zeros: words that are zero.
+static size_t hits_find(
+	struct worker *worker, const unsigned char *bytes, size_t size, size_t *zeros)
+{
+	const struct survey *pass = worker->pass;
+	const unsigned word = pass->info->word_size;
+	const enum byte_order order = pass->info->order;
+	const size_t count =
+		pass->select(&pass->ranges, bytes, size / word, word, order, worker->hits, zeros);
+	if (pass->counting)
+		return count;
+	// The loop is made for the usual case, and for the rest.
+	return word == 8 && order == ORDER_NATIVE
+		       ? hits_identify(worker, bytes, count, 8, ORDER_NATIVE)
+		       : hits_identify(worker, bytes, count, word, order);
 }
 
 // What lies before the chunk, as far as it matters: if an object is known that reaches into the
@@ -396,44 +426,51 @@ static void context_feed(struct worker *worker)
 	worker->cursor = (struct cursor){0};
 	if (chain->size != 0)
 		size = chain->used ? (size_t)min_u64(size, worker->view.address - chain->chunk) : 0;
-	const unsigned char *bytes = worker->view.bytes - size;
-	const size_t count = pass->select(
-		&pass->ranges, bytes, size / word, word, pass->info->order, worker->hits, &zeros);
+	const size_t count = hits_find(worker, worker->view.bytes - size, size, &zeros);
 	for (size_t i = 0; i < count; i++) {
-		const size_t at = (size_t)worker->hits[i] * word;
-		uint32_t id;
-		if (!word_identify(worker, bytes + at, &id))
-			continue;
-		worker->tallies[id].last = worker->view.address - size + at;
-		worker->tallies[id].last_scan = worker->number + 1;
-		worker->before = id;
-		worker->before_address = worker->tallies[id].last;
+		struct tally *tally = &worker->tallies[worker->ids[i]];
+		tally->last = worker->view.address - size + (uint64_t)worker->hits[i] * word;
+		tally->last_scan = worker->number + 1;
+		worker->before = worker->ids[i];
+		worker->before_address = tally->last;
 	}
 }
 
+// Add up how often the values of each cell come.
+static void cells_feed(struct worker *worker, size_t count)
+{
+	const struct survey *pass = worker->pass;
+	const unsigned word = pass->info->word_size;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t value =
+			word_load(worker->view.bytes + (size_t)worker->hits[i] * word, word,
+				pass->info->order);
+		uint32_t *cell = &worker->cells[candidate_cell(&pass->hash, value)];
+		*cell += *cell != UINT32_MAX && ranges_have(&pass->ranges, value);
+	}
+}
+
+// How many hits ahead memory is fetched.
+#define AHEAD 12
+
 static void chunk_feed(struct worker *worker)
 {
-	struct survey *pass = worker->pass;
 	const struct view *view = &worker->view;
-	const unsigned word = pass->info->word_size;
-	const enum byte_order order = pass->info->order;
+	const unsigned word = worker->pass->info->word_size;
 	size_t zeros;
-	if (!pass->counting)
+	if (!worker->pass->counting)
 		context_feed(worker);
-	const size_t count = pass->select(
-		&pass->ranges, view->bytes, view->size / word, word, order, worker->hits, &zeros);
+	const size_t count = hits_find(worker, view->bytes, view->size, &zeros);
 	worker->words += view->size / word;
 	worker->zeros += zeros;
+	if (worker->pass->counting) {
+		cells_feed(worker, count);
+		return;
+	}
 	for (size_t i = 0; i < count; i++) {
-		const size_t at = (size_t)worker->hits[i] * word;
-		uint32_t id;
-		if (pass->counting) {
-			const uint64_t value = word_load(view->bytes + at, word, order);
-			uint32_t *cell = &worker->cells[candidate_cell(&pass->hash, value)];
-			*cell += *cell != UINT32_MAX && ranges_have(&pass->ranges, value);
-		} else if (word_identify(worker, view->bytes + at, &id)) {
-			hit_count(worker, id, view->address + at);
-		}
+		if (i + AHEAD < count)
+			__builtin_prefetch(&worker->tallies[worker->ids[i + AHEAD]], 1);
+		hit_count(worker, worker->ids[i], view->address + (uint64_t)worker->hits[i] * word);
 	}
 }
 
@@ -806,8 +843,8 @@ static bool survey_init(struct survey *pass, struct error *err)
 	// The buffers of threads take an eighth of the memory at most.
 	const size_t words = IMAGE_CHUNK_SIZE / pass->info->word_size;
 	const size_t marks = chain_marks_max(IMAGE_CHUNK_SIZE, pass->info->word_size);
-	const size_t each =
-		CONTEXT + IMAGE_CHUNK_SIZE + words * sizeof(uint32_t) + marks * sizeof(chain_mark);
+	const size_t each = CONTEXT + IMAGE_CHUNK_SIZE + 2 * words * sizeof(uint32_t) +
+			    marks * sizeof(chain_mark);
 	const size_t fit = pass->options->memory / 8 / each;
 	pass->threads = (unsigned)max_u64(1, min_u64(pass->options->threads, fit));
 	// The chunks of a live process come in no order but to one thread.
@@ -821,8 +858,10 @@ static bool survey_init(struct survey *pass, struct error *err)
 		worker->pass = pass;
 		worker->memory = aligned_alloc(64, CONTEXT + IMAGE_CHUNK_SIZE);
 		worker->hits = calloc(words, sizeof *worker->hits);
+		worker->ids = calloc(words, sizeof *worker->ids);
 		worker->marks = calloc(marks, sizeof *worker->marks);
-		if (worker->memory == NULL || worker->hits == NULL || worker->marks == NULL)
+		if (worker->memory == NULL || worker->hits == NULL || worker->ids == NULL ||
+			worker->marks == NULL)
 			return error_memory(err);
 	}
 	return ranges_init(&pass->ranges, pass->modules, err);
@@ -834,6 +873,7 @@ static void survey_deinit(struct survey *pass)
 		worker_forget(&pass->workers[i]);
 		free(pass->workers[i].memory);
 		free(pass->workers[i].hits);
+		free(pass->workers[i].ids);
 		free(pass->workers[i].marks);
 		free(pass->workers[i].cells);
 	}
