@@ -143,6 +143,22 @@ guest() {
 	equal "$output" "$expected"
 }
 
+@test "more candidates than fit: the frequent types are right, and what is left out is said" {
+	local core expected
+	core=$(fixture structs.many.core dump -k @ \
+		"$(fixture structs "${CC:-cc}" -O1 -o @ "$repo/fixtures/structs.c")" many)
+	topleak -0 --types -n 3 "$core"
+	lacks "$output" "may be missing"
+	expected=$(rows)
+	topleak -0 --types -n 3 -m 16M "$core"
+	equal "$(rows)" "$expected"
+	contains "$output" "objects may be missing"
+	if ! sanitized; then
+		run --separate-stderr -0 peak "$TOPLEAK" --types -m 16M "$core"
+		[ "${stderr_lines[-1]}" -lt $((20 * 1024)) ]
+	fi
+}
+
 @test "C structs: a method table at +0 and at +8, two callbacks" {
 	topleak -0 --types "$(fixture structs.core dump -k @ \
 		"$(fixture structs "${CC:-cc}" -O1 -o @ "$repo/fixtures/structs.c")")"
