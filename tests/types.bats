@@ -143,6 +143,32 @@ guest() {
 	equal "$output" "$expected"
 }
 
+@test "a compressed core: the same" {
+	needs zstd
+	local core
+	core=$(types_core glibc)
+	topleak -0 --types -n 100 "$core"
+	local expected=$output
+	zstd -q -o "$BATS_TEST_TMPDIR/core.zst" "$core"
+	topleak -0 --types -n 100 "$BATS_TEST_TMPDIR/core.zst"
+	equal "$output" "$expected"
+}
+
+@test "a pipe is a usage error" {
+	topleak -2 --types - < <(cat "$(types_core glibc)")
+	fails --types pipe
+}
+
+@test "a live process" {
+	local pid
+	"$(types_program)" /dev/null 2000 1 &
+	pid=$!
+	sleep 0.5
+	topleak -0 --types --pid "$pid"
+	wait "$pid" || true
+	contains "$output" "Element"
+}
+
 @test "more candidates than fit: the frequent types are right, and what is left out is said" {
 	local core expected
 	core=$(fixture structs.many.core dump -k @ \

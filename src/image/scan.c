@@ -148,8 +148,8 @@ int image_scan_next(
 			do
 				more = scan_take(scan, ret, &offset);
 			while (more > 0 && ret->size > 0 && scan->number++ % scan->stride != 0);
-		// A chunk of a live process may turn out to be empty.
-		if (more > 0 && !scan->image->info.live)
+		// Data of a live process may turn out to be gone: they get their number below.
+		if (more > 0 && (ret->size == 0 || !scan->image->info.live))
 			ret->number = scan->taken++;
 		pthread_mutex_unlock(&scan->lock);
 		if (more == 0 || ret->size == 0)

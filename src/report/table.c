@@ -103,7 +103,8 @@ static void table_missing(struct report *report)
 	const char *before = "note: files are missing, their types may have no names: ";
 	for (size_t i = 0; i < head->module_count; i++) {
 		const struct report_module *module = &head->modules[i];
-		if (strcmp(module->state, "missing") != 0 && strcmp(module->state, "mismatch") != 0)
+		if (module->path[0] == '\0' || (strcmp(module->state, "missing") != 0 &&
+						       strcmp(module->state, "mismatch") != 0))
 			continue;
 		fputs(before, report->stream);
 		table_text(report->stream, module->path);
@@ -140,7 +141,7 @@ void table_end(struct report *report)
 		table_text(stream, types->old->doubt);
 		putc('\n', stream);
 	}
-	if (!types->walked)
+	if (!types->walked && types->types > 0)
 		fputs("note: the allocator is not glibc's: deleted objects that it left as they "
 		      "were count too\n",
 			stream);
