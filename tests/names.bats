@@ -145,7 +145,7 @@ build_id() {
 	topleak -0 --sysroot root core
 	has_row 'vtable for A\+16 \(leak\)'
 	topleak -0 --sysroot root -ojson core
-	is ".modules | any(.main and .file == \"root/$PWD/leak\")"
+	is ".modules | any(.main and .file == \"root$PWD/leak\")"
 }
 
 @test "libraries of another version give no names; --sysroot with the right ones does" {
@@ -212,6 +212,26 @@ build_id() {
 	topleak -0 core
 	lacks "$output" "vtable for A"
 	contains "$stderr" "program headers"
+}
+
+@test "without a list of mapped files: the dynamic linker's" {
+	needs arm-linux-gnueabi-g++ qemu-arm
+	local root=/usr/arm-linux-gnueabi
+	[ -e "$root/lib/ld-linux.so.3" ] || skip "no libraries for arm"
+	sed 's/1000000/1000/' "$repo/fixtures/leak.cpp" >little.cpp
+	arm-linux-gnueabi-g++ -o leak little.cpp
+	printf '#!/bin/sh\nexec qemu-arm -L %s %s/leak\n' "$root" "$PWD" >run
+	chmod +x run
+	dump -k core ./run || skip "no core from qemu"
+	topleak -0 --sysroot "$root" -k data -n 50 core
+	has_row 'vtable for A\+8 \(leak\)'
+	has_row 'vtable for __cxxabiv1::__si_class_type_info\+8 \(libstdc\+\+.so.6\)'
+	topleak -0 --sysroot "$root" -ojson core
+	is '[.modules[] | select(.state == "unverified") | .path] | contains(["/lib/libc.so.6", "/lib/ld-linux.so.3"])'
+	# Without the libraries the program itself still has its names.
+	topleak -0 -k data -n 50 core
+	has_row 'vtable for A\+8 \(leak\)'
+	lacks "$output" "libstdc++"
 }
 
 @test "separate debug files: .gnu_debuglink beside, in .debug, below --debug-dir, and by build-id" {

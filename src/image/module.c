@@ -191,6 +191,26 @@ static bool modules_from_mappings(struct builder *builder)
 	return true;
 }
 
+// The parts of a verified file that no process can have changed.
+static bool module_add_overlay(struct modules *modules, const struct module *module)
+{
+	struct overlay *overlay = modules->overlay;
+	for (unsigned i = 0; i < module->elf.segment_count; i++) {
+		const struct elf_segment *segment = &module->elf.segments[i];
+		const uint64_t start = module->bias + segment->address;
+		uint64_t end;
+		if (segment->type != PT_LOAD || (segment->flags & PF_W) != 0 ||
+			segment->file_size == 0 ||
+			__builtin_add_overflow(start, segment->file_size, &end))
+			continue;
+		const struct overlay_range range = {
+			start, segment->file_size, segment->offset, module->file};
+		if (!overlay_add(overlay, range))
+			return false;
+	}
+	return true;
+}
+
 // The path that the program was started with.
 static char *program_path(const struct builder *builder)
 {
@@ -218,6 +238,11 @@ static bool modules_from_linkmap(struct builder *builder)
 		binary_find(&context, program);
 	if (!program->loaded)
 		return true;
+	// The dynamic linker's own path is a constant of the program.
+	if (program->file != NULL && !module_add_overlay(builder->modules, program))
+		return false;
+	overlay_sort(builder->modules->overlay);
+	image_set_overlay(builder->image, builder->modules->overlay);
 	struct link_entry *entries;
 	const size_t count = linkmap_load(builder->image, &program->elf, program->bias, &entries);
 	bool done = true;
@@ -451,26 +476,6 @@ static void modules_find_files(struct builder *builder)
 		if (builder->options->search)
 			binary_find(&context, module);
 	}
-}
-
-// The parts of a verified file that no process can have changed.
-static bool module_add_overlay(struct modules *modules, const struct module *module)
-{
-	struct overlay *overlay = modules->overlay;
-	for (unsigned i = 0; i < module->elf.segment_count; i++) {
-		const struct elf_segment *segment = &module->elf.segments[i];
-		const uint64_t start = module->bias + segment->address;
-		uint64_t end;
-		if (segment->type != PT_LOAD || (segment->flags & PF_W) != 0 ||
-			segment->file_size == 0 ||
-			__builtin_add_overflow(start, segment->file_size, &end))
-			continue;
-		const struct overlay_range range = {
-			start, segment->file_size, segment->offset, module->file};
-		if (!overlay_add(overlay, range))
-			return false;
-	}
-	return true;
 }
 
 static bool modules_add_overlay(struct builder *builder)
