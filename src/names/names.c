@@ -21,6 +21,7 @@
 struct text {
 	char *bytes; // owned; ends with a NUL
 	size_t length, capacity;
+	bool lost; // for lack of memory something was left out
 };
 
 struct names {
@@ -42,8 +43,10 @@ static bool text_reserve(struct text *text, size_t more)
 		return true;
 	const size_t wanted = 2 * (text->length + more) + 64;
 	char *grown = realloc(text->bytes, wanted);
-	if (grown == NULL)
+	if (grown == NULL) {
+		text->lost = true;
 		return false;
+	}
 	text->bytes = grown;
 	text->capacity = wanted;
 	return true;
@@ -113,8 +116,11 @@ bool names_create(struct image *image, const struct names_options *options, stru
 		.debug_dir = options->debug_dir,
 		.search = !options->kinds_only,
 	};
-	if (!text_reserve(&names->text, 1) ||
-		!modules_create(image, &module_options, diag, err, &names->modules)) {
+	if (!text_reserve(&names->text, 1)) {
+		names_destroy(names);
+		return error_memory(err);
+	}
+	if (!modules_create(image, &module_options, diag, err, &names->modules)) {
 		names_destroy(names);
 		return false;
 	}
@@ -241,6 +247,8 @@ static void names_add_symbol(
 	char *name AUTO_FREE = symbol_display(names, symbol->name);
 	if (name != NULL)
 		text_add_plain(&names->text, name);
+	else
+		names->text.lost = true;
 	if (symbol->linkage)
 		text_add(&names->text, "@plt");
 	if (symbol->offset != 0)
@@ -431,4 +439,40 @@ struct name names_describe(struct names *names, uint64_t value)
 		break;
 	}
 	return (struct name){kind, names->text.bytes};
+}
+
+bool names_lost(const struct names *names)
+{
+	return names->text.lost;
+}
+
+size_t names_spans(const struct names *names, const struct span **ret)
+{
+	*ret = names->places.spans;
+	return names->places.count;
+}
+
+const char *names_span(struct names *names, size_t index)
+{
+	const struct place *place = &names->places.list[index];
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	switch (place->type) {
+	case PLACE_MODULE:
+		text_add(&names->text, "%s of ", kind_name(names->places.spans[index].kind));
+		text_add_plain(&names->text, names->modules->list[place->module].name);
+		break;
+	case PLACE_BREAK:
+	case PLACE_ARENA:
+	case PLACE_BLOCKS:
+		text_add(&names->text, "heap");
+		break;
+	case PLACE_STACK:
+		text_add(&names->text, "stack of thread %" PRId64, place->thread);
+		break;
+	case PLACE_ANON:
+		text_add(&names->text, "anonymous memory");
+		break;
+	}
+	return names->text.bytes;
 }
