@@ -170,7 +170,7 @@ static int information(const struct options *options, struct diag *diag)
 	if (options->help)
 		options_help(stdout);
 	else
-		printf("topleak %s\n", TOPLEAK_VERSION);
+		options_version(stdout);
 	if (output_close(&err))
 		return EXIT_SUCCESS;
 	diag_error(diag, &err);

@@ -454,6 +454,19 @@ void options_help(FILE *stream)
 		stream);
 }
 
+void options_version(FILE *stream)
+{
+	fprintf(stream, "topleak %s\n", TOPLEAK_VERSION);
+	// See tools/static.c.
+	if (TOPLEAK_STATIC)
+		fputs("Static build: --debuginfod is not possible. It contains parts of the GNU C\n"
+		      "library and GCC's (LGPL 2.1, GPL 3 with the runtime exception), libelf and\n"
+		      "libdw (LGPL 3 or GPL 2), libiberty (LGPL 2.1), jansson (MIT), libarchive\n"
+		      "(BSD), bzip2, lz4, xz, zlib and zstd (BSD, zlib, public domain);\n"
+		      "topleak.licenses, which comes with it, has the texts.\n",
+			stream);
+}
+
 bool options_info(size_t index, struct option_info *ret)
 {
 	if (index >= SPEC_COUNT)
