@@ -122,6 +122,18 @@ build_id() {
 	[ "${#lines[@]}" -eq 1 ]
 }
 
+@test "--exe: the program that the dynamic linker was told to start" {
+	little leak
+	printf '#!/bin/sh\nexec %s %s/leak\n' "$(readelf -l leak | sed -n 's/.*interpreter: \(.*\)]/\1/p')" "$PWD" >run
+	chmod +x run
+	kernel_core core ./run
+	topleak -0 leak core
+	has_row 'vtable for A\+16 \(leak\)'
+	equal "$stderr" ""
+	topleak -0 -ojson leak core
+	is ".modules | map(select(.main)) | length == 1 and (.[0].path | endswith(\"/leak\"))"
+}
+
 @test "--exe: a wrong one is refused with a warning, what is no program with an error" {
 	little leak
 	kernel_core core ./leak
@@ -365,6 +377,18 @@ build_id() {
 	# A port that nobody listens at; DEBUGINFOD_CACHE_PATH would be the home otherwise.
 	DEBUGINFOD_CACHE_PATH=$PWD/cache DEBUGINFOD_URLS=http://127.0.0.1:9 topleak -0 --debuginfod core
 	has_row 'vtable for A\+16 \(leak\)'
+	# One that accepts and says nothing: ten seconds are waited for in all.
+	needs perl
+	local server port=$((20000 + RANDOM % 20000)) start=$SECONDS
+	perl -MIO::Socket::INET -e '
+		my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => $ARGV[0], Listen => 9) or exit 1;
+		push @clients, $socket->accept while 1;' "$port" 3>&- &
+	server=$!
+	sleep 0.5
+	DEBUGINFOD_CACHE_PATH=$PWD/cache DEBUGINFOD_URLS=http://127.0.0.1:$port topleak -0 --debuginfod -k code,data core
+	kill "$server"
+	has_row 'vtable for A\+16 \(leak\)'
+	[ $((SECONDS - start)) -lt 20 ]
 }
 
 @test "--no-demangle prints symbols as they are" {

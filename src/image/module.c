@@ -407,6 +407,32 @@ static void modules_find_main(struct builder *builder)
 	}
 }
 
+// The user's --exe is the main program if a module has its build-id: not where the dynamic linker
+// was started with the program as its argument, and where the dump does not say which one it is.
+static void modules_use_exe(struct builder *builder)
+{
+	struct modules *modules = builder->modules;
+	const char *path = builder->options->exe;
+	struct local_file *file = path != NULL ? local_file_create(path) : NULL;
+	if (file == NULL)
+		return;
+	const struct elf_source source = local_file_source(file);
+	struct elf elf;
+	if (elf_load(&source, &elf)) {
+		struct build_id id;
+		elf_build_id(&elf, &source, false, &id);
+		size_t found = 0;
+		while (found < modules->count &&
+			(id.size == 0 || !modules->list[found].loaded ||
+				!build_id_equal(&modules->list[found].build_id, &id)))
+			found++;
+		for (size_t i = 0; i < modules->count && found < modules->count; i++)
+			modules->list[i].is_main = i == found;
+		elf_deinit(&elf);
+	}
+	local_file_destroy(file);
+}
+
 // Programs are looked for; other files that were mapped are not, since nothing vouches for them.
 static bool module_is_program(const struct builder *builder, size_t index)
 {
@@ -508,6 +534,7 @@ static bool modules_build(struct builder *builder)
 		if (!modules_from_mappings(builder))
 			return false;
 		modules_find_main(builder);
+		modules_use_exe(builder);
 	} else {
 		if (!modules_from_linkmap(builder))
 			return false;
