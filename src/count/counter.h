@@ -39,7 +39,9 @@ struct counter {
 	uint64_t *cells;
 	unsigned cell_bits;
 	struct wide wide; // finer cells; without cells as long as they are not needed
-	uint64_t *open;	  // a bit for each cell: words in it may have to be counted exactly
+	// A bit for each cell, or for each finer one if there are any: the words in it are wanted.
+	uint64_t *open;
+	size_t open_count;
 	struct best best;
 	// What a gathering pass looks for: words whose rank is in [low, high).
 	_Atomic count_rank low;
@@ -90,6 +92,6 @@ static inline size_t counter_cell(const struct counter *counter, uint64_t hash)
 
 static inline bool counter_is_open(const struct counter *counter, uint64_t hash)
 {
-	const size_t cell = counter_cell(counter, hash);
+	const size_t cell = (hash >> 32) * counter->open_count >> 32;
 	return (counter->open[cell / 64] >> cell % 64 & 1) != 0;
 }

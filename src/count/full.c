@@ -117,8 +117,7 @@ bool counter_teach(struct counter *counter, const uint64_t *words, size_t count,
 	counter->cell_bits = cell_bits;
 	counter->known_counts = calloc(counter->known.slots, sizeof *counter->known_counts);
 	counter->cells = calloc(cells, sizeof *counter->cells);
-	counter->open = calloc(cells / 64, sizeof *counter->open);
-	if (counter->known_counts == NULL || counter->cells == NULL || counter->open == NULL)
+	if (counter->known_counts == NULL || counter->cells == NULL)
 		return error_memory(err);
 	for (unsigned i = 0; i < counter->threads; i++) {
 		struct worker *worker = &counter->workers[i];
@@ -127,7 +126,6 @@ bool counter_teach(struct counter *counter, const uint64_t *words, size_t count,
 		if (worker->cells == NULL || worker->known == NULL)
 			return error_memory(err);
 	}
-	memset(counter->open, 0xff, cells / 8);
 	// Half of the room at most: the rest is for exact counts.
 	return !fine || wide_init(&counter->wide,
 				(size_t)min_u64(wide_cells, counter_room(counter) / 2), err);

@@ -16,7 +16,7 @@ struct known {
 // 2048 slots: their keys, 16 KiB, leave half of a first-level cache to the rest. More rows need
 // more.
 #define KNOWN_BITS_MIN 11
-#define KNOWN_BITS_MAX 16
+#define KNOWN_BITS_MAX 15
 
 // Give slots to words, the likeliest winners first. hash->factor becomes one with which as many of
 // them as possible do not collide.
