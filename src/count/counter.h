@@ -21,7 +21,6 @@ struct worker {
 	uint64_t undrained;	 // words counted there
 	struct sample *sample;
 	struct gather gather;
-	size_t gathered; // entries of the list that gather has become
 	uint64_t words, zeros;
 	struct error err;
 	bool ok;

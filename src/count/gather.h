@@ -34,6 +34,5 @@ bool gather_init(struct gather *gather, size_t slots, struct error *err);
 void gather_deinit(struct gather *gather);
 // Count the word once. Its rank is in the window.
 void gather_add(struct gather *gather, uint64_t word);
-// Forget what has fallen out of the window and sort by word; the table only holds a list then, of
-// the length returned.
-size_t gather_list(struct gather *gather);
+// The count of a word; 0 if it is not in the table.
+uint64_t gather_count(const struct gather *gather, uint64_t word);

@@ -194,29 +194,38 @@ static uint64_t counter_measure_wide(const struct counter *counter, uint64_t fit
 	return words;
 }
 
-// Offer the words that the threads have counted, each with the sum of its counts.
-static void counter_collect(struct counter *counter)
+// The sum of the threads' counts of a word in the table of thread `from`, or 0 if a thread before
+// it has the word too.
+static uint64_t counter_sum(const struct counter *counter, unsigned from, uint64_t word)
 {
-	size_t at[counter->threads];
-	memset(at, 0, sizeof at);
-	for (;;) {
-		struct count_row row = {.count = 0};
-		uint64_t least = UINT64_MAX;
-		for (unsigned i = 0; i < counter->threads; i++) {
-			const struct worker *worker = &counter->workers[i];
-			if (at[i] < worker->gathered)
-				least = min_u64(least, worker->gather.entries[at[i]].word);
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < counter->threads; i++) {
+		const uint64_t count = gather_count(&counter->workers[i].gather, word);
+		if (i < from && count > 0)
+			return 0;
+		sum += count;
+	}
+	return sum;
+}
+
+// Offer the words of the window that the threads have counted.
+static void counter_collect(struct counter *counter, count_rank low)
+{
+	for (unsigned i = 0; i < counter->threads; i++) {
+		const struct gather *gather = &counter->workers[i].gather;
+		for (size_t k = 0; k < gather->slots; k++) {
+			const struct gather_entry entry = gather->entries[k];
+			// One that fell out of the window was not always counted.
+			if (entry.count == 0 || counter_rank(counter, entry.word) < low)
+				continue;
+			const uint64_t count = counter->threads == 1
+						       ? entry.count
+						       : counter_sum(counter, i, entry.word);
+			if (count > 0)
+				best_offer(&counter->best,
+					(struct count_row){
+						counter_value(counter, entry.word), count, count});
 		}
-		for (unsigned i = 0; i < counter->threads; i++) {
-			const struct worker *worker = &counter->workers[i];
-			if (at[i] < worker->gathered && worker->gather.entries[at[i]].word == least)
-				row.count += worker->gather.entries[at[i]++].count;
-		}
-		if (row.count == 0)
-			break;
-		row.value = counter_value(counter, least);
-		row.count_max = row.count;
-		best_offer(&counter->best, row);
 	}
 }
 
@@ -245,9 +254,7 @@ static bool counter_gather(struct counter *counter, count_rank low, size_t slots
 	if (ok && low >= counter->high)
 		ok = error_set(err, "too little memory to count exactly; use a larger --memory");
 	if (ok && !counter_stopped(counter)) {
-		for (unsigned i = 0; i < counter->threads; i++)
-			counter->workers[i].gathered = gather_list(&counter->workers[i].gather);
-		counter_collect(counter);
+		counter_collect(counter, low);
 		counter->high = low;
 	}
 	for (unsigned i = 0; i < counter->threads; i++)
