@@ -63,11 +63,10 @@ static bool counter_plan(struct counter *counter, uint64_t bar, uint64_t rest, u
 	return true;
 }
 
-static bool counter_heed(
-	struct counter *counter, const struct lesson *lesson, uint64_t sampled, struct error *err)
+static bool counter_heed(struct counter *counter, const struct lesson *lesson, struct error *err)
 {
 	const struct count_options *options = counter->options;
-	const uint64_t scale = max_u64(1, counter->source->words / max_u64(1, sampled));
+	const uint64_t scale = max_u64(1, counter->source->words / max_u64(1, lesson->words_seen));
 	uint64_t bar = options->min_count;
 	if (options->top <= lesson->count)
 		bar = max_u64(bar, lesson->counts[options->top - 1] * scale);
@@ -95,12 +94,12 @@ bool counter_learn(struct counter *counter, struct error *err)
 	for (unsigned i = 0; ok && i < counter->threads; i++)
 		ok = (counter->workers[i].sample = sample_create(counter->options->top, err)) !=
 		     NULL;
-	ok = ok && sample_run(counter, err, &lesson) &&
-	     counter_heed(counter, &lesson, sample_words(counter->workers[0].sample), err);
+	ok = ok && sample_run(counter, err, &lesson);
 	for (unsigned i = 0; i < counter->threads; i++) {
 		sample_destroy(counter->workers[i].sample);
 		counter->workers[i].sample = NULL;
 	}
+	ok = ok && counter_heed(counter, &lesson, err);
 	lesson_deinit(&lesson);
 	return ok;
 }
