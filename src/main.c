@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The whole way: options -> image -> count -> names -> report.
+// The whole way: options -> dump -> answer -> report. What a question does is in answer/.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,19 +9,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "answer/answer.h"
 #include "cli/options.h"
 #include "count/count.h"
-#include "image/image.h"
-#include "image/machine.h"
-#include "names/names.h"
+#include "image/binary.h"
 #include "report/report.h"
 
 enum { EXIT_USAGE = 2 };
-
-_Static_assert(IMAGE_CHUNK_SIZE == COUNT_BLOCK_SIZE, "a chunk is a block");
 
 // The signal that asked to stop, or 0. A handler can reach nothing else.
 static atomic_int stop_signal;
@@ -31,11 +27,12 @@ static void stop_handle(int number)
 	atomic_store(&stop_signal, number);
 }
 
-// SIGINT and SIGTERM end with what was found so far; the second one ends at once. A closed pipe
-// ends quietly, even where the parent ignores SIGPIPE.
+// SIGINT and SIGTERM end with what was found so far; the second one ends at once. They do not
+// interrupt the writing of it. A closed pipe ends quietly, even where the parent ignores SIGPIPE.
 static void signals_init(void)
 {
-	struct sigaction action = {.sa_handler = stop_handle, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction action = {
+		.sa_handler = stop_handle, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -55,183 +52,84 @@ static bool descriptors_init(struct error *err)
 	return true;
 }
 
-// ---- image -> count
-
-struct words {
-	const struct image *image;
-	struct image_scan *scan;
-};
-
-static bool words_start(void *context, unsigned stride, struct error *err)
+// Answer for one dump of the program exe; NULL: not given.
+static bool dump_answer(const char *path, const char *exe, const struct options *options,
+	struct diag *diag, struct report *report, struct error *err)
 {
-	struct words *words = context;
-	image_scan_close(words->scan);
-	words->scan = NULL;
-	return image_scan_open(words->image, stride, err, &words->scan);
-}
-
-static int words_next(void *context, void *buffer, struct count_block *ret, struct error *err)
-{
-	const struct words *words = context;
-	const unsigned size = image_info(words->image)->word_size;
-	struct image_chunk chunk;
-	const int more = image_scan_next(words->scan, buffer, &chunk, err);
-	if (more > 0)
-		*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
-	return more;
-}
-
-static bool image_count(const struct image *image, const struct options *options, struct error *err,
-	struct count_result *ret)
-{
-	const struct image_info *info = image_info(image);
-	struct words words = {.image = image};
-	const struct count_source source = {
-		.context = &words,
-		.start = words_start,
-		.next = words_next,
-		.words = info->bytes_present / info->word_size,
-	};
-	const struct count_options count_options = {
-		.top = options->top,
-		.min_count = options->min_count,
-		.word_size = info->word_size,
-		.order = info->order,
-		.memory = options->memory,
-		.threads = (unsigned)options->threads,
-		.stop = &stop_signal,
-	};
-	const bool ok = count_words(&source, &count_options, err, ret);
-	image_scan_close(words.scan);
+	struct dump dump = {.options = options, .stop = &stop_signal, .diag = diag};
+	const bool watched =
+		options->progress == WHEN_ALWAYS ||
+		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
+	progress_init(&dump.progress, watched ? stderr : NULL);
+	const bool ok = dump_open(&dump, path, exe, err) &&
+			(find_asked(options) ? answer_find(&dump, report, err)
+					     : answer_words(&dump, report, err));
+	progress_clear(&dump.progress);
+	dump_close(&dump);
 	return ok;
 }
 
-// ---- image, count -> report
-
-static struct report_head head_of(const struct image_info *info, const struct options *options,
-	const struct count_result *result)
+// A program before a core is its --exe.
+static bool is_exe(const struct options *options, size_t index)
 {
-	const struct image_process *process = &info->process;
-	const bool elf = info->elf_class != 0;
-	return (struct report_head){
-		.mode = "words",
-		.version = TOPLEAK_VERSION,
-		.names = !options->no_names,
-		.input =
-			{
-				.path = info->path,
-				.format = elf ? info->raw_elf ? "ELF core, as plain bytes"
-							      : "ELF core"
-					      : "plain bytes",
-				.elf_class = !elf		     ? NULL
-					     : info->elf_class == 64 ? "ELF64"
-								     : "ELF32",
-				.byte_order = info->order == ORDER_BIG ? "big" : "little",
-				.machine = elf ? machine_name(info->machine) : NULL,
-				.command = process->command[0] != '\0' ? process->command : NULL,
-				.arguments =
-					process->arguments[0] != '\0' ? process->arguments : NULL,
-				.signal = signal_name(process->signal),
-				.signal_number = process->signal,
-				.pid = process->pid,
-				.threads = (unsigned)process->thread_count,
-			},
-		.scanned =
-			{
-				.segments = info->segment_count,
-				.bytes_saved = info->bytes_saved,
-				.bytes_not_saved = info->bytes_not_saved,
-				.bytes_missing = info->bytes_saved - info->bytes_present,
-				.words = result->words,
-				.word_size = info->word_size,
-				.partial = result->partial,
-			},
-	};
+	return !options->raw && index + 1 < options->file_count &&
+	       binary_is_program(options->files[index]);
 }
 
-static bool rows_report(const struct image *image, const struct count_result *result,
-	const struct report_head *head, struct diag *diag, struct report *report, struct error *err)
+static bool dumps_answer(
+	const struct options *options, struct diag *diag, struct report *report, struct error *err)
 {
-	struct names *names = NULL;
-	const struct names_options names_options = {0};
-	if (head->names && !names_create(image, &names_options, diag, err, &names))
-		return false;
-	report_begin(report, head);
-	for (size_t i = 0; i < result->row_count; i++) {
-		struct report_word row = {
-			.value = result->rows[i].value,
-			.count = result->rows[i].count,
-			.kind = "",
-			.text = "",
-		};
-		if (names != NULL) {
-			const struct name name = names_describe(names, row.value);
-			row.kind = kind_name(name.kind);
-			row.text = name.text;
+	const char *exe = NULL;
+	bool ok = true;
+	for (size_t i = 0; i < options->file_count && atomic_load(&stop_signal) == 0; i++) {
+		if (is_exe(options, i)) {
+			exe = options->files[i];
+			continue;
 		}
-		report_word(report, &row);
+		if (dump_answer(options->files[i], exe, options, diag, report, err))
+			continue;
+		ok = atomic_load(&stop_signal) != 0 && !ferror(stdout);
+		if (ok) {
+			err->text[0] = '\0';
+			break;
+		}
+		// Without a place to print to the other files are of no use; a wrong wish stays
+		// one.
+		if (ferror(stdout) || err->usage)
+			break;
+		if (i + 1 < options->file_count) {
+			diag_error(diag, err);
+			err->text[0] = '\0';
+		}
 	}
-	report_end(report);
-	names_destroy(names);
-	return report_flush(report, err);
-}
-
-static double seconds_now(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static void time_print(
-	const struct image_info *info, const struct count_result *result, double seconds)
-{
-	fprintf(stderr, "time: %.2f s, %.2f GB/s, %u passes, %u thread%s\n", seconds,
-		seconds > 0 ? (double)info->bytes_present * 1e-9 / seconds : 0, result->passes,
-		result->threads, result->threads == 1 ? "" : "s");
-}
-
-// Answer for one dump.
-static bool dump_report(const char *path, const struct options *options, struct diag *diag,
-	struct report *report, struct error *err)
-{
-	const double begin = seconds_now();
-	const bool people = (isatty(2) && !options->quiet) || options->verbose;
-	const struct image_options image_options = {
-		.word_size = (unsigned)options->word_size,
-		.order_given = options->order_given,
-		.order = (enum byte_order)options->order,
-		.raw = options->raw,
-		.offset = options->offset,
-		.limit = options->limit,
-	};
-	struct image *image = NULL;
-	struct count_result result = {0};
-	bool ok = image_open(path, &image_options, diag, err, &image);
-	if (!ok)
-		return false;
-	if (!(ok = image_count(image, options, err, &result)))
-		goto out;
-	const struct report_head head = head_of(image_info(image), options, &result);
-	if (result.partial)
-		diag_warn(diag, "%s: interrupted: the counts are only part of the answer", path);
-	if (people)
-		summary_write(stderr, &head);
-	ok = rows_report(image, &result, &head, diag, report, err);
-	if (ok && people)
-		summary_next(stderr, &head);
-	if (ok && options->time)
-		time_print(image_info(image), &result, seconds_now() - begin);
-out:
-	count_result_deinit(&result);
-	image_close(image);
 	return ok;
+}
+
+// Some file systems say only when a file is closed that it could not be written.
+static bool output_close(struct error *err)
+{
+	const bool failed = ferror(stdout) != 0;
+	errno = 0;
+	if (fclose(stdout) == 0 && !failed)
+		return true;
+	return error_set(err, "cannot write the output: %s",
+		errno != 0 ? strerror(errno) : "an earlier write failed");
 }
 
 static unsigned processors(void)
 {
 	cpu_set_t set;
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+// NO_COLOR: see no-color.org.
+static bool wants_color(const struct options *options)
+{
+	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	if (options->color != WHEN_AUTO)
+		return options->color == WHEN_ALWAYS;
+	return isatty(STDOUT_FILENO) && (none == NULL || none[0] == '\0') && terminal != NULL &&
+	       strcmp(terminal, "dumb") != 0;
 }
 
 static int run(const struct options *options, struct diag *diag)
@@ -244,27 +142,24 @@ static int run(const struct options *options, struct diag *diag)
 	};
 	struct error err = {0};
 	struct report report;
-	int status = EXIT_SUCCESS;
+	size_t dumps = 0;
+	for (size_t i = 0; i < options->file_count; i++)
+		dumps += !is_exe(options, i);
 	const size_t needed = count_memory_needed(options->top);
+	bool ok = false;
 	if (options->memory < needed)
 		error_usage(&err, "--top %" PRIu64 ": does not fit --memory; use -m %zuM or more",
 			options->top, (needed + (1 << 20) - 1) >> 20);
-	else if (report_init(
-			 &report, stdout, formats[options->output], options->file_count > 1, &err))
-		for (size_t i = 0; i < options->file_count && atomic_load(&stop_signal) == 0; i++) {
-			if (dump_report(options->files[i], options, diag, &report, &err))
-				continue;
-			diag_error(diag, &err);
-			err.text[0] = '\0';
-			status = EXIT_FAILURE;
-			// Without a place to print to the other files are of no use.
-			if (ferror(stdout))
-				break;
-		}
-	if (err.text[0] != '\0') {
+	else if (options->output == OUTPUT_GDB && dumps > 1)
+		error_usage(
+			&err, "--output gdb: takes one file, not %zu; gdb reads one core", dumps);
+	else
+		ok = report_init(&report, stdout, formats[options->output], dumps > 1,
+			     wants_color(options), &err) &&
+		     dumps_answer(options, diag, &report, &err) && output_close(&err);
+	int status = ok ? EXIT_SUCCESS : err.usage ? EXIT_USAGE : EXIT_FAILURE;
+	if (err.text[0] != '\0')
 		diag_error(diag, &err);
-		status = err.usage ? EXIT_USAGE : EXIT_FAILURE;
-	}
 	const int number = atomic_load(&stop_signal);
 	return number != 0 && status == EXIT_SUCCESS ? 128 + number : status;
 }
@@ -275,10 +170,9 @@ static int information(const struct options *options, struct diag *diag)
 	if (options->help)
 		options_help(stdout);
 	else
-		printf("topleak %s\n", TOPLEAK_VERSION);
-	if (fflush(stdout) == 0 && !ferror(stdout))
+		options_version(stdout);
+	if (output_close(&err))
 		return EXIT_SUCCESS;
-	error_set(&err, "cannot write the output: %s", strerror(errno));
 	diag_error(diag, &err);
 	return EXIT_FAILURE;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -12,6 +13,9 @@ enum type {
 	TYPE_NUMBER, // uint64_t: decimal, or hexadecimal with 0x
 	TYPE_SIZE,   // uint64_t: a number with K, M, G or T
 	TYPE_CHOICE, // uint64_t: one of the words
+	TYPE_SET,    // uint64_t: words with commas between them; their values, each a bit
+	TYPE_TEXT,   // const char *
+	TYPE_MAYBE,  // the same, and may be missing: then it stays NULL
 };
 
 struct choice {
@@ -38,17 +42,49 @@ static const struct choice outputs[] = {{"text", OUTPUT_TEXT}, {"human", OUTPUT_
 	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {NULL, 0}};
 static const struct choice word_sizes[] = {{"4", 4}, {"8", 8}, {NULL, 0}};
 static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_BIG}, {NULL, 0}};
+static const struct choice whens[] = {
+	{"auto", WHEN_AUTO}, {"always", WHEN_ALWAYS}, {"never", WHEN_NEVER}, {NULL, 0}};
+// In the order of enum kind in names/kinds.h.
+static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
+	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
+	{"other", 1 << 8}, {NULL, 0}};
 
 // clang-format off
 static const struct option_spec specs[] = {
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
 		FIELD(top), 0, 1, 1000000, NULL},
-	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only words that occur at least C times",
+	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only what occurs at least C times",
 		FIELD(min_count), 0, 1, UINT64_MAX, NULL},
+	{"kind", NULL, 'k', TYPE_SET, "KIND,...", "count only words of these kinds: zero number text code data heap stack anon other",
+		FIELD(kinds), 0, 0, 0, kinds},
+	{"strings", NULL, '\0', TYPE_FLAG, NULL, "print the most frequent strings instead of words",
+		FIELD(strings), 0, 0, 0, NULL},
+	{"find", NULL, 'f', TYPE_TEXT, "PATTERN", "find a word (0x...) or a text, and say where and in what",
+		FIELD(find), 0, 0, 0, NULL},
+	{"type", NULL, '\0', TYPE_TEXT, "NAME", "find the objects of a class, or pointers to a symbol",
+		FIELD(type), 0, 0, 0, NULL},
+	{"member", NULL, '\0', TYPE_TEXT, "OFFSET[:TYPE],...", "the most frequent values of fields of what is found",
+		FIELD(member), 0, 0, 0, NULL},
+	{"memberOffset", NULL, '\0', TYPE_TEXT, "OFFSET", "--member, as topleaked has it",
+		FIELD(member_offset), 0, 0, 0, NULL},
+	{"memberType", NULL, '\0', TYPE_TEXT, "TYPE", "--member, as topleaked has it",
+		FIELD(member_type), 0, 0, 0, NULL},
+	{"around", NULL, '\0', TYPE_MAYBE, "FROM:TO", "the layout of what is found, word by word (-2:16)",
+		FIELD(around_range), FIELD(around), 0, 0, NULL},
+	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address where it is, not the first N",
+		FIELD(all), 0, 0, 0, NULL},
+	{"min-length", NULL, '\0', TYPE_NUMBER, "N", "strings of at least N characters (8)",
+		FIELD(min_length), FIELD(min_length_given), 1, 1 << 20, NULL},
+	{"ignore-case", NULL, '\0', TYPE_FLAG, NULL, "the case of letters in texts does not matter",
+		FIELD(ignore_case), 0, 0, 0, NULL},
 	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: a script for gdb",
 		FIELD(output), 0, 0, 0, outputs},
 	{"no-names", NULL, '\0', TYPE_FLAG, NULL, "print values and counts only",
 		FIELD(no_names), 0, 0, 0, NULL},
+	{"no-demangle", NULL, '\0', TYPE_FLAG, NULL, "print symbols as they are in the file",
+		FIELD(no_demangle), 0, 0, 0, NULL},
+	{"redact", NULL, '\0', TYPE_FLAG, NULL, "leave out what memory holds: texts, and most values",
+		FIELD(redact), 0, 0, 0, NULL},
 	{"word", NULL, 'w', TYPE_CHOICE, "4|8", "bytes in a word, instead of what the core says",
 		FIELD(word_size), 0, 0, 0, word_sizes},
 	{"endian", NULL, 'e', TYPE_CHOICE, "little|big", "byte order, instead of what the core says",
@@ -56,9 +92,19 @@ static const struct option_spec specs[] = {
 	{"raw", NULL, 'r', TYPE_FLAG, NULL, "read the file as plain bytes, whatever it is",
 		FIELD(raw), 0, 0, 0, NULL},
 	{"offset", NULL, 's', TYPE_SIZE, "BYTES", "begin at this offset; implies --raw",
-		FIELD(offset), FIELD(raw), 0, INT64_MAX, NULL},
+		FIELD(offset), FIELD(raw), 0, UINT64_MAX, NULL},
 	{"limit", NULL, 'l', TYPE_NUMBER, "WORDS", "read this many words; implies --raw",
 		FIELD(limit), FIELD(raw), 1, UINT64_MAX, NULL},
+	{"pid", NULL, 'p', TYPE_NUMBER, "PID", "read the memory of a live process instead of a file",
+		FIELD(pid), 0, 1, INT32_MAX, NULL},
+	{"exe", NULL, 'x', TYPE_TEXT, "FILE", "the program that dumped core",
+		FIELD(exe), 0, 0, 0, NULL},
+	{"sysroot", NULL, '\0', TYPE_TEXT, "DIR", "look for programs and libraries below this folder first",
+		FIELD(sysroot), 0, 0, 0, NULL},
+	{"debug-dir", NULL, '\0', TYPE_TEXT, "DIR", "look for separate debug files in this folder first",
+		FIELD(debug_dir), 0, 0, 0, NULL},
+	{"debuginfod", NULL, '\0', TYPE_FLAG, NULL, "ask the servers in DEBUGINFOD_URLS for what is missing",
+		FIELD(debuginfod), 0, 0, 0, NULL},
 	{"threads", NULL, 'j', TYPE_NUMBER, "N", "use at most N threads (one for each processor)",
 		FIELD(threads), 0, 1, 256, NULL},
 	{"memory", NULL, 'm', TYPE_SIZE, "SIZE", "use at most this much memory (128M)",
@@ -69,6 +115,10 @@ static const struct option_spec specs[] = {
 		FIELD(verbose), 0, 0, 0, NULL},
 	{"quiet", NULL, 'q', TYPE_FLAG, NULL, "print nothing but the rows, warnings and errors",
 		FIELD(quiet), 0, 0, 0, NULL},
+	{"color", NULL, '\0', TYPE_CHOICE, "WHEN", "colour the rows: auto (on a terminal), always, never",
+		FIELD(color), 0, 0, 0, whens},
+	{"progress", NULL, '\0', TYPE_CHOICE, "WHEN", "show on stderr how far it is: auto, always, never",
+		FIELD(progress), 0, 0, 0, whens},
 	{"help", NULL, 'h', TYPE_FLAG, NULL, "print this help",
 		FIELD(help), 0, 0, 0, NULL},
 	{"version", NULL, 'V', TYPE_FLAG, NULL, "print the version",
@@ -93,7 +143,8 @@ static bool number_parse(const char *text, bool size, uint64_t *ret)
 	if (errno != 0 || end != digits + length)
 		return false;
 	static const char units[] = "KMGT";
-	const char *unit = size && *end != '\0' ? strchr(units, *end) : NULL;
+	const char *unit =
+		size && *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
 	if (unit != NULL) {
 		end++;
 		if (__builtin_mul_overflow(
@@ -123,19 +174,59 @@ static void choice_list(const struct choice *choices, size_t size, char *ret)
 			choice == choices ? "" : ", ", choice->word);
 }
 
+struct label {
+	char text[32];
+};
+
+// "-n, --top"
+static struct label option_label(const struct option_spec *spec)
+{
+	struct label label;
+	if (spec->letter != '\0')
+		snprintf(label.text, sizeof label.text, "-%c, --%s", spec->letter, spec->name);
+	else
+		snprintf(label.text, sizeof label.text, "--%s", spec->name);
+	return label;
+}
+
 static bool option_set_number(
 	const struct option_spec *spec, const char *argument, struct error *err, uint64_t *ret)
 {
 	uint64_t number;
 	if (!number_parse(argument, spec->type == TYPE_SIZE, &number))
-		return error_usage(err, "--%s: '%s' is not a %s", spec->name, argument,
+		return error_usage(err, "%s: '%s' is not a %s", option_label(spec).text, argument,
 			spec->type == TYPE_SIZE ? "size (a number, then K, M, G or T if you like)"
 						: "number");
 	if (number < spec->least || number > spec->most)
-		return error_usage(err, "--%s: %s is out of range, from %" PRIu64 " to %" PRIu64,
-			spec->name, argument, spec->least, spec->most);
+		return error_usage(err, "%s: %s is out of range, from %" PRIu64 " to %" PRIu64,
+			option_label(spec).text, argument, spec->least, spec->most);
 	*ret = number;
 	return true;
+}
+
+static bool option_set_words(
+	const struct option_spec *spec, const char *argument, struct error *err, uint64_t *ret)
+{
+	char list[128] = "";
+	choice_list(spec->choices, sizeof list, list);
+	if (spec->type == TYPE_CHOICE) {
+		if (choice_parse(spec->choices, argument, ret))
+			return true;
+		return error_usage(err, "--%s: '%s' is none of: %s", spec->name, argument, list);
+	}
+	for (const char *word = argument;;) {
+		char copy[16];
+		const size_t length = strcspn(word, ",");
+		uint64_t value;
+		snprintf(copy, sizeof copy, "%.*s", (int)min_u64(length, sizeof copy), word);
+		if (!choice_parse(spec->choices, copy, &value))
+			return error_usage(err, "--%s: '%.*s' is none of: %s", spec->name,
+				(int)min_u64(length, 64), word, list);
+		*ret |= value;
+		if (word[length] == '\0')
+			return true;
+		word += length + 1;
+	}
 }
 
 static bool option_set(struct options *options, const struct option_spec *spec,
@@ -152,11 +243,16 @@ static bool option_set(struct options *options, const struct option_spec *spec,
 	case TYPE_SIZE:
 		return option_set_number(spec, argument, err, field);
 	case TYPE_CHOICE:
-		if (choice_parse(spec->choices, argument, field))
-			return true;
-		char list[128] = "";
-		choice_list(spec->choices, sizeof list, list);
-		return error_usage(err, "--%s: '%s' is none of: %s", spec->name, argument, list);
+	case TYPE_SET:
+		return option_set_words(spec, argument, err, field);
+	case TYPE_TEXT:
+		if (argument[0] == '\0')
+			return error_usage(err, "--%s: is empty", spec->name);
+		*(const char **)field = argument;
+		return true;
+	case TYPE_MAYBE:
+		*(const char **)field = argument;
+		return true;
 	}
 	return false;
 }
@@ -175,7 +271,9 @@ static void getopt_tables_init(struct getopt_tables *tables)
 	// A missing argument and an unknown option are told apart.
 	*letter++ = ':';
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
-		const int argument = specs[i].type == TYPE_FLAG ? no_argument : required_argument;
+		const int argument = specs[i].type == TYPE_FLAG	   ? no_argument
+				     : specs[i].type == TYPE_MAYBE ? optional_argument
+								   : required_argument;
 		if (specs[i].letter != '\0') {
 			*letter++ = specs[i].letter;
 			if (argument == required_argument)
@@ -206,8 +304,9 @@ static bool option_refuse(char **argv, int option, struct error *err)
 	if (optopt >= 256)
 		return error_usage(err, "%s: takes no argument", text);
 	if (optopt != 0)
-		return error_usage(err, "-%c: no such option", optopt);
-	return error_usage(err, "%s: no such option, or more than one that begins so", text);
+		return error_usage(err, "-%c: no such option; see topleak --help", optopt);
+	return error_usage(
+		err, "%s: no such option, or more than one begins so; see topleak --help", text);
 }
 
 static bool options_read(int argc, char **argv, struct error *err, struct options *options)
@@ -227,17 +326,69 @@ static bool options_read(int argc, char **argv, struct error *err, struct option
 	}
 }
 
-// What cannot be asked together.
-static bool options_check(const struct options *options, struct error *err)
+// An option, and whether it is given.
+struct use {
+	bool given;
+	const char *name;
+};
+
+// The first one given; NULL if none.
+static const char *use_first(const struct use *uses)
 {
-	if (options->file_count == 0)
-		return error_usage(err, "no file: give the core dump to read");
-	if (options->output == OUTPUT_GDB && options->file_count > 1)
-		return error_usage(err, "--output gdb: takes one file, not %zu; gdb reads one core",
-			options->file_count);
-	if (options->quiet && options->verbose)
-		return error_usage(err, "--quiet and --verbose: choose one");
+	for (; uses->name != NULL; uses++)
+		if (uses->given)
+			return uses->name;
+	return NULL;
+}
+
+// There is one question in a run, and what refines one must have it.
+static bool options_check_question(const struct options *options, struct error *err)
+{
+	const struct use questions[] = {{options->strings, "--strings"},
+		{options->find != NULL, "--find"}, {options->type != NULL, "--type"},
+		{false, NULL}};
+	const char *question = use_first(questions);
+	for (const struct use *use = questions; use->name != NULL; use++)
+		if (use->given && use->name != question)
+			return error_usage(err, "%s and %s: one question in a run; choose one",
+				question, use->name);
+	if (options->kinds != 0 && question != NULL)
+		return error_usage(
+			err, "--kind with %s: chooses among words that are counted", question);
+	const struct use refined[] = {{options->member != NULL, "--member"},
+		{options->member_offset != NULL, "--memberOffset"},
+		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
+		{options->all, "--all"}, {false, NULL}};
+	const char *refinement = use_first(refined);
+	if (refinement != NULL && (question == NULL || options->strings))
+		return error_usage(err, "%s%s%s: needs --find 0x... or --type", refinement,
+			question != NULL ? " with " : "", question != NULL ? question : "");
+	if (options->min_length_given && !options->strings)
+		return error_usage(err, "--min-length%s%s: needs --strings",
+			question != NULL ? " with " : "", question != NULL ? question : "");
+	if (options->ignore_case && options->find == NULL && !options->strings)
+		return error_usage(err, "--ignore-case%s%s: needs --strings or --find TEXT",
+			question != NULL ? " with " : "", question != NULL ? question : "");
+	for (const struct use *a = refined; a->name != NULL; a++)
+		for (const struct use *b = a + 1; b->name != NULL; b++)
+			if (a->given && b->given &&
+				!(a->name == refined[1].name && b->name == refined[2].name))
+				return error_usage(err, "%s and %s: choose one", a->name, b->name);
 	return true;
+}
+
+// What cannot be asked together.
+static bool options_check(const struct options *options, char **files, struct error *err)
+{
+	if (options->pid != 0 && options->file_count > 0)
+		return error_usage(err, "--pid: takes no file (%s)", files[0]);
+	if (options->pid != 0 && options->raw)
+		return error_usage(err,
+			"--pid: a process is no plain bytes; --raw, --offset and --limit are for "
+			"files");
+	if (options->pid == 0 && options->file_count == 0)
+		return error_usage(err, "no file: give the core dump to read; see topleak --help");
+	return options_check_question(options, err);
 }
 
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret)
@@ -245,19 +396,23 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	struct options options = {
 		.top = 10,
 		.min_count = 1,
+		.min_length = 8,
 		.limit = UINT64_MAX,
 		.memory = (uint64_t)128 << 20,
 	};
 	if (!options_read(argc, argv, err, &options))
 		return false;
-	options.file_count = (size_t)(argc - optind);
-	if (!options.help && !options.version && !options_check(&options, err))
+	// A caller may give no argument at all, not even the program's name.
+	options.file_count = argc > optind ? (size_t)(argc - optind) : 0;
+	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);
 	if (options.files == NULL)
 		return error_memory(err);
 	for (size_t i = 0; i < options.file_count; i++)
 		options.files[i] = argv[optind + (int)i];
+	if (options.pid != 0)
+		options.file_count = 1;
 	*ret = options;
 	return true;
 }
@@ -270,7 +425,8 @@ void options_deinit(struct options *options)
 
 void options_help(FILE *stream)
 {
-	fputs("usage: topleak [OPTION]... CORE...\n"
+	fputs("Usage: topleak [OPTION]... [EXE] CORE...\n"
+	      "       topleak [OPTION]... --pid PID\n"
 	      "Print the most frequent words of a core dump, and what they are.\n\n",
 		stream);
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
@@ -281,15 +437,51 @@ void options_help(FILE *stream)
 			used += snprintf(
 				names + used, sizeof names - (size_t)used, ", --%s", spec->other);
 		if (spec->argument != NULL)
-			snprintf(names + used, sizeof names - (size_t)used, " %s", spec->argument);
+			used += snprintf(names + used, sizeof names - (size_t)used,
+				spec->type == TYPE_MAYBE ? "[=%s]" : " %s", spec->argument);
 		if (spec->letter != '\0')
 			fprintf(stream, "  -%c, ", spec->letter);
 		else
 			fputs("      ", stream);
-		fprintf(stream, "%-22s %s\n", names, spec->help);
+		// What is longer than its column gets a line of its own.
+		fprintf(stream, used > 22 ? "%s\n%*s %s\n" : "%s%*s %s\n", names,
+			used > 22 ? 28 : 22 - used, "", spec->help);
 	}
-	fputs("\nSizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
+	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
+	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
 	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
 	      "The manual has it all: man topleak\n",
 		stream);
+}
+
+void options_version(FILE *stream)
+{
+	fprintf(stream, "topleak %s\n", TOPLEAK_VERSION);
+	// See tools/static.c.
+	if (TOPLEAK_STATIC)
+		fputs("Static build: --debuginfod is not possible. It contains parts of the GNU C\n"
+		      "library and GCC's (LGPL 2.1, GPL 3 with the runtime exception), libelf and\n"
+		      "libdw (LGPL 3 or GPL 2), libiberty (LGPL 2.1), jansson (MIT), libarchive\n"
+		      "(BSD), bzip2, lz4, xz, zlib and zstd (BSD, zlib, public domain);\n"
+		      "topleak.licenses, which comes with it, has the texts.\n",
+			stream);
+}
+
+bool options_info(size_t index, struct option_info *ret)
+{
+	if (index >= SPEC_COUNT)
+		return false;
+	const struct option_spec *spec = &specs[index];
+	*ret = (struct option_info){
+		.name = spec->name,
+		.other = spec->other,
+		.letter = spec->letter,
+		.argument = spec->argument,
+		.help = spec->help,
+		.list = spec->type == TYPE_SET,
+	};
+	const size_t most = sizeof ret->words / sizeof *ret->words - 1;
+	for (size_t i = 0; spec->choices != NULL && spec->choices[i].word != NULL && i < most; i++)
+		ret->words[i] = spec->choices[i].word;
+	return true;
 }

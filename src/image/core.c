@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "image/internal.h"
+#include "image/stream.h"
 
-// Enough for any process (Linux: vm.max_map_count, 65,530 by default), and 75 MiB at most.
-#define SEGMENTS_MAX ((size_t)1 << 20)
+// Program headers: enough for any process (Linux: vm.max_map_count, 65,530 by default), and 75 MiB
+// at most.
+#define HEADERS_MAX ((uint64_t)1 << 20)
 // Headers converted at once.
 #define BATCH ((size_t)1024)
 
@@ -32,6 +34,7 @@ struct core {
 	const struct layout *layout;
 	unsigned encoding; // ELFDATA2LSB or ELFDATA2MSB
 	Elf64_Ehdr header;
+	size_t beyond; // segments that go past the end of the address space
 };
 
 static bool core_convert(
@@ -127,38 +130,64 @@ static bool core_read_phdrs(
 	return true;
 }
 
-// The number of program headers when there are 65,535 or more: sh_info of section 0. A kernel core
-// has that at its end, where a cut takes it first; then the headers go up to what the first of
-// them, the notes, points at. UINT64_MAX: cannot be known.
-static bool core_count_extended(const struct core *core, struct error *err, uint64_t *ret)
+// Read sh_info of section header 0.
+static bool core_read_section(const struct core *core, struct error *err, uint64_t *ret)
 {
-	const struct file *file = &core->image->file;
 	const size_t size = core->layout->shdr_size;
-	if (core->header.e_shoff != 0 && core->header.e_shoff < file->size &&
-		file->size - core->header.e_shoff >= size) {
-		union shdr shdr = {0};
-		if (!file_read(file, core->header.e_shoff, &shdr, size, err) ||
-			!core_convert(core, ELF_T_SHDR, &shdr, size, err))
-			return false;
-		const bool wide = core->image->info.elf_class == 64;
-		*ret = WIDEN(shdr, sh_info);
-		return true;
-	}
+	union shdr shdr = {0};
+	if (!file_read(&core->image->file, core->header.e_shoff, &shdr, size, err) ||
+		!core_convert(core, ELF_T_SHDR, &shdr, size, err))
+		return false;
+	const bool wide = core->image->info.elf_class == 64;
+	*ret = WIDEN(shdr, sh_info);
+	return true;
+}
+
+// What the first program header, that of the notes, points at is where a kernel's headers end.
+static bool core_guess_count(const struct core *core, struct error *err, uint64_t *ret)
+{
+	const uint64_t begin = core->header.e_phoff;
+	uint64_t extent;
 	*ret = UINT64_MAX;
-	if (file->size - core->header.e_phoff < core->layout->phdr_size)
+	if (!file_extent(&core->image->file, begin + core->layout->phdr_size, err, &extent))
+		return false;
+	if (extent < begin + core->layout->phdr_size)
 		return true;
 	Elf64_Phdr first;
 	if (!core_read_phdrs(core, 0, 1, &first, err))
 		return false;
-	if (first.p_offset > core->header.e_phoff)
-		*ret = (first.p_offset - core->header.e_phoff) / core->layout->phdr_size;
+	if (first.p_offset > begin)
+		*ret = (first.p_offset - begin) / core->layout->phdr_size;
 	return true;
+}
+
+// The number of program headers when there are 65,535 or more: sh_info of section 0. A kernel core
+// has that at its end, where a cut takes it first, and where a stream cannot look without being
+// read to its end. UINT64_MAX: cannot be known.
+static bool core_count_extended(const struct core *core, struct error *err, uint64_t *ret)
+{
+	const struct file *file = &core->image->file;
+	const uint64_t begin = core->header.e_shoff;
+	const bool exists =
+		begin != 0 && begin < file->size && file->size - begin >= core->layout->shdr_size;
+	const uint64_t end = exists ? begin + core->layout->shdr_size : 0;
+	if (exists && (!file->in_order || end <= stream_head(file->stream)))
+		return core_read_section(core, err, ret);
+	if (!core_guess_count(core, err, ret))
+		return false;
+	if (!exists || (*ret >= PN_XNUM && *ret != UINT64_MAX))
+		return true;
+	uint64_t extent;
+	if (!file_extent(file, end, err, &extent))
+		return false;
+	return extent < end || core_read_section(core, err, ret);
 }
 
 // Find out how many program headers the file should have, and how many of them it has.
 static bool core_count_phdrs(const struct core *core, struct error *err, uint64_t *ret)
 {
 	struct image *image = core->image;
+	const uint64_t begin = core->header.e_phoff;
 	uint64_t count = core->header.e_phnum;
 	*ret = 0;
 	if (count == 0)
@@ -168,14 +197,25 @@ static bool core_count_phdrs(const struct core *core, struct error *err, uint64_
 			"%s: its ELF header is damaged: program headers of %u bytes where %zu are "
 			"right; --raw counts the file as plain bytes",
 			image->file.path, core->header.e_phentsize, core->layout->phdr_size);
-	if (core->header.e_phoff > image->file.size) {
+	if (begin > image->file.size) {
 		image->info.headers_missing = count == PN_XNUM ? UINT64_MAX : count;
 		return true;
 	}
 	if (count == PN_XNUM && !core_count_extended(core, err, &count))
 		return false;
-	const uint64_t whole = (image->file.size - core->header.e_phoff) / core->layout->phdr_size;
+	uint64_t size, extent;
+	if (__builtin_mul_overflow(count, core->layout->phdr_size, &size))
+		size = UINT64_MAX;
+	if (!file_extent(&image->file, min_u64(add_saturated(begin, size), FILE_SIZE_UNKNOWN), err,
+		    &extent))
+		return false;
+	const uint64_t whole = extent > begin ? (extent - begin) / core->layout->phdr_size : 0;
 	*ret = min_u64(count, whole);
+	if (*ret > HEADERS_MAX)
+		return error_set(err,
+			"%s: more than %" PRIu64 " program headers: damaged, or no dump of a "
+			"process; --raw counts the file as plain bytes",
+			image->file.path, HEADERS_MAX);
 	image->info.headers_missing = count == UINT64_MAX ? UINT64_MAX : count - *ret;
 	return true;
 }
@@ -184,12 +224,6 @@ static bool core_add_segment(
 	struct core *core, const Elf64_Phdr *phdr, size_t *capacity, struct error *err)
 {
 	struct image_info *info = &core->image->info;
-	if (info->segment_count == SEGMENTS_MAX)
-		return error_set(err,
-			"%s: more than %zu segments: damaged, or no dump of a process; --raw "
-			"counts "
-			"the file as plain bytes",
-			info->path, SEGMENTS_MAX);
 	if (info->segment_count == *capacity) {
 		*capacity = *capacity == 0 ? 64 : 2 * *capacity;
 		void *grown = realloc(info->segments, *capacity * sizeof *info->segments);
@@ -199,11 +233,7 @@ static bool core_add_segment(
 	}
 	// What is left of the address space at p_vaddr; all 2^64 bytes cannot be said.
 	const uint64_t room = phdr->p_vaddr == 0 ? UINT64_MAX : -phdr->p_vaddr;
-	if (phdr->p_filesz > room)
-		diag_warn(core->diag,
-			"%s: the segment at 0x%" PRIx64
-			" goes past the end of the address space: damaged; the rest is left out",
-			info->path, phdr->p_vaddr);
+	core->beyond += phdr->p_filesz > room;
 	const uint64_t saved = min_u64(phdr->p_filesz, room);
 	const uint64_t file_size = core->image->file.size;
 	info->segments[info->segment_count++] = (struct image_segment){
@@ -220,11 +250,23 @@ static bool core_add_segment(
 
 static bool core_add_notes(struct core *core, const Elf64_Phdr *phdr, struct error *err)
 {
-	const uint64_t file_size = core->image->file.size;
-	if (phdr->p_offset >= file_size)
+	const struct file *file = &core->image->file;
+	struct error reason;
+	uint64_t end;
+	if (phdr->p_offset >= file->size)
 		return true;
-	return notes_load(core->image, phdr->p_offset,
-		min_u64(phdr->p_filesz, file_size - phdr->p_offset), err);
+	const uint64_t size = min_u64(phdr->p_filesz, file->size - phdr->p_offset);
+	if (file_extent(file, phdr->p_offset + size, &reason, &end) &&
+		(phdr->p_offset >= end ||
+			notes_load(core->image, phdr->p_offset, end - phdr->p_offset, &reason)))
+		return true;
+	if (!file->in_order) {
+		*err = reason;
+		return false;
+	}
+	// A stream that cannot come back: memory can be counted without notes.
+	diag_warn(core->diag, "%s (its notes: without them there are no names)", reason.text);
+	return true;
 }
 
 static bool core_read_segments(struct core *core, uint64_t count, struct error *err)
@@ -274,6 +316,19 @@ static bool core_check_ident(struct core *core, const unsigned char *ident, stru
 	return true;
 }
 
+void core_sum(struct image *image)
+{
+	struct image_info *info = &image->info;
+	info->bytes_saved = info->bytes_present = info->bytes_not_saved = 0;
+	for (size_t i = 0; i < info->segment_count; i++) {
+		const struct image_segment *segment = &info->segments[i];
+		info->bytes_saved = add_saturated(info->bytes_saved, segment->saved);
+		info->bytes_present = add_saturated(info->bytes_present, segment->present);
+		info->bytes_not_saved =
+			add_saturated(info->bytes_not_saved, segment->size - segment->saved);
+	}
+}
+
 bool core_load(
 	struct image *image, const unsigned char *ident, struct diag *diag, struct error *err)
 {
@@ -285,13 +340,16 @@ bool core_load(
 		!core_read_segments(&core, count, err))
 		return false;
 	info->format = IMAGE_ELF_CORE;
-	for (size_t i = 0; i < info->segment_count; i++) {
-		const struct image_segment *segment = &info->segments[i];
-		info->bytes_saved = add_saturated(info->bytes_saved, segment->saved);
-		info->bytes_present = add_saturated(info->bytes_present, segment->present);
-		info->bytes_not_saved =
-			add_saturated(info->bytes_not_saved, segment->size - segment->saved);
-	}
+	core_sum(image);
+	if (core.beyond > 0)
+		diag_warn(diag,
+			"%s: %zu segments go past the end of the address space: damaged; what is "
+			"beyond is left out",
+			info->path, core.beyond);
+	// Of a stream this is only what the headers say.
+	if (info->bytes_present == UINT64_MAX && !image->file.in_order)
+		return error_set(err, "%s: damaged: its segments hold more than 2^64 bytes in all",
+			info->path);
 	if (info->segment_count > 0)
 		qsort(info->segments, info->segment_count, sizeof *info->segments, segment_compare);
 	return true;

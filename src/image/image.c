@@ -3,11 +3,15 @@
 
 #include <elf.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "image/internal.h"
+#include "image/live.h"
 #include "image/magic.h"
+#include "image/sequence.h"
+#include "image/stream.h"
 
 static int range_compare(const void *left, const void *right)
 {
@@ -74,8 +78,18 @@ static void image_choose_words(struct image *image, const struct image_options *
 		elf && (info->word_size != info->elf_class / 8 || info->order != info->elf_order);
 }
 
-static void image_warn_core(const struct image_info *info, struct diag *diag)
+// Whether there is a whole word to count.
+static bool image_has_words(const struct image *image)
 {
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < image->range_count; i++)
+		bytes |= range_words(&image->ranges[i], image->info.word_size).size;
+	return bytes > 0;
+}
+
+static void image_warn_core(const struct image *image, const char *fault, struct diag *diag)
+{
+	const struct image_info *info = &image->info;
 	if (info->headers_missing > 0)
 		diag_warn(diag,
 			"%s: cut inside its program headers: what memory they tell of is missing; "
@@ -84,11 +98,26 @@ static void image_warn_core(const struct image_info *info, struct diag *diag)
 	else if (info->bytes_present < info->bytes_saved)
 		diag_warn(diag,
 			"%s: truncated: %s of %s are missing, counts are lower bounds; get the "
-			"whole file (was the disk full, or ulimit -c too small?)",
+			"whole file%s",
 			info->path, size_format(info->bytes_saved - info->bytes_present).text,
-			size_format(info->bytes_saved).text);
-	if (info->bytes_present == 0)
+			size_format(info->bytes_saved).text,
+			fault != NULL ? "" : " (was the disk full, or ulimit -c too small?)");
+	if (!image_has_words(image))
 		diag_warn(diag, "%s: holds no memory: there is nothing to count", info->path);
+}
+
+// Say what is wrong, once all is known.
+static void image_warn(const struct image *image, struct diag *diag)
+{
+	const struct image_info *info = &image->info;
+	const char *fault = image->file.stream != NULL ? stream_fault(image->file.stream) : NULL;
+	if (fault != NULL)
+		diag_warn(diag, "%s: %s", info->path, fault);
+	if (info->format == IMAGE_ELF_CORE && !info->raw_elf)
+		image_warn_core(image, fault, diag);
+	else if (!image_has_words(image))
+		diag_warn(diag, "%s: has no whole word at offset %" PRIu64 " to count", info->path,
+			image->raw_offset);
 }
 
 // Open what the user wants read as plain bytes. If it is a sound core all the same, what it tells
@@ -109,12 +138,19 @@ static bool image_open_raw(struct image *image, const struct image_options *opti
 		image->info.segment_count = 0;
 	}
 	image_choose_words(image, options, true);
-	if (!image_plan_raw(image, options, err))
-		return false;
-	if (image->info.bytes_saved < image->info.word_size)
-		diag_warn(diag, "%s: has no whole word at offset %" PRIu64 " to count",
-			image->info.path, options->offset);
-	return true;
+	image->raw_offset = options->offset;
+	return image_plan_raw(image, options, err);
+}
+
+// The executable's name, from the command line; the kernel's own name for it is cut short.
+static void image_name_program(struct image_process *process)
+{
+	const size_t length = strcspn(process->arguments, " ");
+	if (length > 0)
+		snprintf(process->program, sizeof process->program, "%.*s", (int)length,
+			process->arguments);
+	else
+		snprintf(process->program, sizeof process->program, "%s", process->command);
 }
 
 static bool image_open_core(struct image *image, const struct image_options *options,
@@ -123,8 +159,23 @@ static bool image_open_core(struct image *image, const struct image_options *opt
 	if (!core_load(image, head, diag, err))
 		return false;
 	image_choose_words(image, options, false);
-	image_warn_core(&image->info, diag);
+	image_name_program(&image->info.process);
 	return image_plan_core(image, err);
+}
+
+// The dump is something else.
+static bool image_refuse(const struct image *image, const struct magic *magic, struct error *err)
+{
+	const char *path = image->info.path;
+	if (magic->packing != PACKING_NONE)
+		return error_set(err,
+			"%s: is packed twice: there is %s in its %s data; one level is unpacked, "
+			"so use: "
+			"%s FILE | topleak -",
+			path, magic->name, image->info.packing,
+			packing_command(stream_packing(image->file.stream)));
+	return error_set(err, "%s: is %s, not a core dump; %s, or count its own bytes with --raw",
+		path, magic->name, magic->advice);
 }
 
 // Look at the beginning of the file and read it as what it is.
@@ -138,15 +189,14 @@ static bool image_load(struct image *image, const struct image_options *options,
 	if (!file_read(&image->file, 0, head, size, err))
 		return false;
 	const bool elf = size >= EI_NIDENT && memcmp(head, ELFMAG, SELFMAG) == 0;
+	const struct magic *magic = magic_find(head, size);
+	// A file on disk would be unpacked already.
+	if (magic != NULL && (!options->raw || magic->packing != PACKING_NONE))
+		return image_refuse(image, magic, err);
 	if (options->raw)
 		return image_open_raw(image, options, head, elf, diag, err);
 	if (elf)
 		return image_open_core(image, options, head, diag, err);
-	const struct magic *magic = magic_find(head, size);
-	if (magic != NULL)
-		return error_set(err,
-			"%s: is %s, not a core dump; %s, or count its own bytes with --raw",
-			image->info.path, magic->name, magic->advice);
 	diag_warn(diag,
 		"%s: no ELF core: counted as plain bytes, words of %u bytes, %s; --raw says that "
 		"this is meant",
@@ -156,25 +206,118 @@ static bool image_load(struct image *image, const struct image_options *options,
 	return image_open_raw(image, options, head, false, diag, err);
 }
 
+static bool image_open_live(
+	struct image *image, const struct image_options *options, struct error *err)
+{
+	if (!live_load(image, options->pid, err))
+		return false;
+	if (image->info.process.program[0] == '\0')
+		image_name_program(&image->info.process);
+	image_choose_words(image, options, false);
+	return image_plan_core(image, err);
+}
+
+static bool image_open_file(struct image *image, const char *path,
+	const struct image_options *options, struct diag *diag, struct error *err)
+{
+	struct image_info *info = &image->info;
+	const struct file_options file_options = {
+		.memory = options->memory - min_u64(options->memory, SEQUENCE_MEMORY),
+		.stop = options->stop,
+	};
+	if (!file_open(path, &file_options, err, &image->file))
+		return false;
+	info->path = image->file.path;
+	info->file_size = image->file.size;
+	info->piped = image->file.piped;
+	if (image->file.stream != NULL)
+		info->packing = packing_name(stream_packing(image->file.stream));
+	if (!image_load(image, options, diag, err))
+		return false;
+	if (!image->file.in_order) {
+		image_warn(image, diag);
+		return true;
+	}
+	info->in_order = true;
+	info->once = stream_once(image->file.stream);
+	info->memory = options->memory;
+	return image_keep(image, options->keep ? options->memory : 0, diag, err);
+}
+
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,
 	struct error *err, struct image **ret)
 {
 	struct image *image = calloc(1, sizeof *image);
 	if (image == NULL)
 		return error_memory(err);
-	image->info.path = path;
 	image->info.process.pid = -1;
-	if (!file_open(path, err, &image->file)) {
-		free(image);
-		return false;
-	}
-	image->info.file_size = image->file.size;
-	if (!image_load(image, options, diag, err)) {
+	image->stop = options->stop;
+	if (options->pid != 0 ? !image_open_live(image, options, err)
+			      : !image_open_file(image, path, options, diag, err)) {
 		image_close(image);
 		return false;
 	}
 	*ret = image;
 	return true;
+}
+
+// The size is known now, or else how far the reading went.
+static void image_cut(struct image *image, uint64_t size)
+{
+	struct image_info *info = &image->info;
+	for (size_t i = 0; i < info->segment_count; i++) {
+		struct image_segment *segment = &info->segments[i];
+		segment->present = segment->offset < size
+					   ? min_u64(segment->present, size - segment->offset)
+					   : 0;
+	}
+	for (size_t i = 0; i < image->range_count; i++) {
+		struct range *range = &image->ranges[i];
+		range->size = range->offset < size ? min_u64(range->size, size - range->offset) : 0;
+	}
+	if (info->format == IMAGE_ELF_CORE && !info->raw_elf)
+		core_sum(image);
+	else
+		info->bytes_saved = info->bytes_present = image->ranges[0].size;
+}
+
+static void image_finish_live(struct image *image, struct diag *diag)
+{
+	uint64_t bytes;
+	const size_t count = live_skipped(&image->file, &bytes);
+	if (count == 0)
+		return;
+	image->info.bytes_present -= min_u64(bytes, image->info.bytes_present);
+	diag_warn(diag,
+		"%s: %zu mapping%s went away, or could not be read, while the process was read: %s "
+		"skipped",
+		image->info.path, count, count == 1 ? "" : "s", size_format(bytes).text);
+}
+
+void image_finish(struct image *image, struct diag *diag)
+{
+	struct image_info *info = &image->info;
+	if (file_changed(&image->file))
+		diag_warn(diag,
+			"%s: was written to while it was read: counts may be wrong; run it again "
+			"when the dump is complete",
+			info->path);
+	if (info->live)
+		image_finish_live(image, diag);
+	if (!image->file.in_order)
+		return;
+	const uint64_t size = stream_size(image->file.stream);
+	const bool known = size != FILE_SIZE_UNKNOWN;
+	info->file_size = known ? size : stream_seen(image->file.stream);
+	if (known)
+		image->file.size = size;
+	// What was not read because there was no need to is present; plain bytes are read to the
+	// end.
+	if (known || info->raw_elf || info->format == IMAGE_RAW)
+		image_cut(image, info->file_size);
+	// An interrupted dump is not a truncated one.
+	if (image->stop == NULL || atomic_load(image->stop) == 0)
+		image_warn(image, diag);
 }
 
 void image_close(struct image *image)
@@ -231,23 +374,53 @@ const struct image_segment *image_segment_at(const struct image *image, uint64_t
 	return segment_find(&image->info, address, false);
 }
 
+// Read from the overlay what the dump left out, but nothing that it was meant to hold.
+static size_t image_read_overlay(
+	const struct image *image, uint64_t address, void *buffer, size_t size)
+{
+	const struct image_info *info = &image->info;
+	const struct image_segment *segment = segment_find(info, address, false);
+	const size_t next = segments_up_to(info, address);
+	uint64_t room = UINT64_MAX - address;
+	if (image->overlay == NULL)
+		return 0;
+	if (next < info->segment_count)
+		room = info->segments[next].address - address;
+	if (segment != NULL) {
+		if (address - segment->address < segment->saved || (segment->flags & PF_W) != 0)
+			return 0;
+		room = min_u64(room, segment->size - (address - segment->address));
+	}
+	return overlay_read(image->overlay, address, buffer, (size_t)min_u64(size, room));
+}
+
 size_t image_read(const struct image *image, uint64_t address, void *buffer, size_t size)
 {
 	size_t done = 0;
 	while (done < size) {
-		const struct image_segment *segment =
-			segment_find(&image->info, address + done, true);
-		if (segment == NULL)
-			break;
-		const uint64_t skipped = address + done - segment->address;
-		const size_t piece = (size_t)min_u64(size - done, segment->present - skipped);
-		struct error ignored = {0};
-		if (!file_read(&image->file, segment->offset + skipped, (char *)buffer + done,
-			    piece, &ignored))
-			break;
+		const uint64_t at = address + done;
+		const struct image_segment *segment = segment_find(&image->info, at, true);
+		size_t piece;
+		if (segment == NULL) {
+			piece = image_read_overlay(image, at, (char *)buffer + done, size - done);
+			if (piece == 0)
+				break;
+		} else {
+			const uint64_t skipped = at - segment->address;
+			struct error ignored = {0};
+			piece = (size_t)min_u64(size - done, segment->present - skipped);
+			if (!file_read(&image->file, segment->offset + skipped,
+				    (char *)buffer + done, piece, &ignored))
+				break;
+		}
 		done += piece;
 	}
 	return done;
+}
+
+void image_set_overlay(struct image *image, const struct overlay *overlay)
+{
+	image->overlay = overlay;
 }
 
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret)

@@ -45,6 +45,7 @@ struct image_process {
 	char command[24]; // the name the kernel had for it, not more than 16 bytes on Linux; "" if
 			  // unknown
 	char arguments[96]; // the beginning of its command line; "" if unknown
+	char program[96];   // the executable as far as these tell; "" if unknown
 	struct image_thread *threads;
 	size_t thread_count;
 	struct image_mapping *mappings; // sorted by start
@@ -65,7 +66,12 @@ struct image_info {
 	enum byte_order order;	   // of the words to count
 	bool overridden;	   // word size or byte order disagree with the ELF header
 	bool raw_elf;		   // an ELF core that is read as plain bytes by the user's wish
-	uint64_t file_size;	   // bytes
+	const char *packing;	   // what the file is packed with ("zstd"); NULL: not packed
+	bool live;		   // the process is alive; its segments are at their addresses
+	bool piped;		   // through standard input or a pipe: its path says nothing
+	bool in_order;		   // all memory can be read in order only, each time anew
+	bool once;		   // it comes through a pipe and can be scanned only once
+	uint64_t file_size;	   // bytes, unpacked
 	struct image_segment *segments; // sorted by address; those without saved bytes too
 	size_t segment_count;
 	uint64_t bytes_saved;	  // to be scanned, all segments
@@ -73,6 +79,7 @@ struct image_info {
 	uint64_t bytes_not_saved; // left out when the dump was written
 	uint64_t headers_missing; // program headers that a cut took away; UINT64_MAX: an unknown
 				  // number
+	size_t memory;		  // bytes that the image takes of the memory it was given
 	struct image_process process;
 };
 
@@ -83,24 +90,41 @@ struct image_options {
 	bool raw;	 // plain bytes, whatever the file is
 	uint64_t offset; // raw only: the first byte to read
 	uint64_t limit;	 // raw only: the number of words to read
+	size_t memory; // bytes that may be used for what must be read in order: a pipe, or what is
+		       // unpacked
+	bool keep;		// of these, too, image_read will be asked for what names need
+	int64_t pid;		// of a live process to read instead of a file; 0: none
+	const atomic_int *stop; // not zero: a pipe is not waited for any longer; NULL: never
 };
 
 struct image;
 
-// Open the dump at path. Warnings about what is odd but usable go to diag. On success *ret is
-// the caller's, to be closed with image_close; path must live as long.
+// Open the dump at path, "-" for standard input, or a live process. Warnings about what is odd but
+// usable go to diag. On success *ret is the caller's, to be closed with image_close; path must live
+// as long.
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,
 	struct error *err, struct image **ret);
 void image_close(struct image *image);
+// Call this when the memory has been read once, whole or not: with a pipe, and with what is
+// unpacked, only then can be known where it ends, and so which bytes are present, and what is wrong
+// with it. Before that image_info takes all bytes for present.
+void image_finish(struct image *image, struct diag *diag);
 const struct image_info *image_info(const struct image *image);
 
 // Read up to size bytes of memory at address into buffer. Returns the number of bytes that the
-// dump has there without a gap; 0 if none. Thread-safe.
+// dump has there without a gap; 0 if none. Thread-safe. Of a pipe, and of what is unpacked, only
+// the mapped files' segments and small ones can be read, as many as fit the memory; if they have
+// not come by in a scan yet, a compressed file is read for that (so not while a scan is open).
 size_t image_read(const struct image *image, uint64_t address, void *buffer, size_t size);
 // Read one word of the dump's class and byte order at address.
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
 // The segment that holds address, saved or not; NULL if none.
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
+
+struct overlay;
+// Let image_read fall back on overlay (see image/overlay.h) for what the dump left out; NULL: no
+// longer. It must live as long as it is set.
+void image_set_overlay(struct image *image, const struct overlay *overlay);
 
 // The most that one chunk holds, in bytes: a read of this size stays in the second-level cache.
 #define IMAGE_CHUNK_SIZE ((size_t)128 * 1024)
@@ -114,12 +138,15 @@ struct image_chunk {
 
 struct image_scan;
 
-// Start to read the memory in order. Of every stride chunks the first is read (1: all). *ret is the
-// caller's, to be closed with image_scan_close, before the image.
+// Start to read the memory in order. Of every stride chunks the first is read (1: all); of a pipe,
+// or of what is unpacked, with a stride above 1 only what is kept of its beginning. Fails for a
+// pipe that was scanned before. *ret is the caller's, to be closed with image_scan_close, before
+// the image.
 bool image_scan_open(
 	const struct image *image, unsigned stride, struct error *err, struct image_scan **ret);
 void image_scan_close(struct image_scan *scan);
 // Fetch the next chunk into buffer, of IMAGE_CHUNK_SIZE bytes, aligned to 8. Returns 1, 0 at the
-// end, -1 on an error. Threads may share a scan: each gets other chunks.
+// end, -1 on an error. Threads may share a scan: each gets other chunks. Chunks come in no special
+// order.
 int image_scan_next(
 	struct image_scan *scan, void *buffer, struct image_chunk *ret, struct error *err);

@@ -6,39 +6,72 @@
 #define BYTES(text) text, sizeof text - 1
 
 static const struct magic magics[] = {
-	// Compression: RFC 1952, bzip2's and xz's format documents, RFC 8878, lz4_Frame_format.md.
-	{0, BYTES("\x1f\x8b"), "a gzip file", "unpack it with: gzip -d"},
-	{0, BYTES("BZh"), "a bzip2 file", "unpack it with: bzip2 -d"},
+	// Compression: RFC 1952 (and 8, the only method), bzip2's and xz's format documents, RFC
+	// 8878
+	// (and the skippable frame that pzstd begins with), lz4_Frame_format.md, lzip's manual,
+	// lzop's and ncompress's sources.
+	{0, BYTES("\x1f\x8b\x08"), "a gzip file", NULL, PACKING_GZIP},
+	{0, BYTES("BZh"), "a bzip2 file", NULL, PACKING_BZIP2},
 	{0,
 		BYTES("\xfd"
 		      "7zXZ\0"),
-		"an xz file", "unpack it with: xz -d"},
-	{0, BYTES("\x28\xb5\x2f\xfd"), "a zstd file", "unpack it with: zstd -d"},
-	{0, BYTES("\x04\x22\x4d\x18"), "an lz4 file", "unpack it with: lz4 -d"},
-	{0, BYTES("\x02\x21\x4c\x18"), "a legacy lz4 file", "unpack it with: lz4 -d"},
-	{0, BYTES("LZIP"), "an lzip file", "unpack it with: lzip -d"},
-	{0, BYTES("\x89LZO\0\r\n\x1a\n"), "an lzop file", "unpack it with: lzop -d"},
-	{0, BYTES("\x1f\x9d"), "a compress (.Z) file", "unpack it with: gzip -d"},
+		"an xz file", NULL, PACKING_XZ},
+	{0, BYTES("\x28\xb5\x2f\xfd"), "a zstd file", NULL, PACKING_ZSTD},
+	{0, BYTES("\x50\x2a\x4d\x18"), "a zstd file", NULL, PACKING_ZSTD},
+	{0, BYTES("\x04\x22\x4d\x18"), "an lz4 file", NULL, PACKING_LZ4},
+	{0, BYTES("\x02\x21\x4c\x18"), "an lz4 file", NULL, PACKING_LZ4},
+	{0, BYTES("LZIP"), "an lzip file", NULL, PACKING_LZIP},
+	{0, BYTES("\x89LZO\0\r\n\x1a\n"), "an lzop file", NULL, PACKING_LZOP},
+	{0, BYTES("\x1f\x9d"), "a compress (.Z) file", NULL, PACKING_COMPRESS},
 	// Archives.
-	{0, BYTES("PK\x03\x04"), "a zip archive", "unpack it with: unzip"},
-	{0, BYTES("7z\xbc\xaf\x27\x1c"), "a 7z archive", "unpack it with: 7z x"},
-	{0, BYTES("Rar!\x1a\x07"), "a rar archive", "unpack it with: unrar x"},
-	{0, BYTES("!<arch>\n"), "an ar archive", "unpack it with: ar x"},
-	{0, BYTES("070701"), "a cpio archive", "unpack it with: cpio -i"},
-	{257, BYTES("ustar"), "a tar archive", "unpack it with: tar -xf"},
+	{0, BYTES("PK\x03\x04"), "a zip archive", "unpack it with: unzip", PACKING_NONE},
+	{0, BYTES("7z\xbc\xaf\x27\x1c"), "a 7z archive", "unpack it with: 7z x", PACKING_NONE},
+	{0, BYTES("Rar!\x1a\x07"), "a rar archive", "unpack it with: unrar x", PACKING_NONE},
+	{0, BYTES("!<arch>\n"), "an ar archive", "unpack it with: ar x", PACKING_NONE},
+	{0, BYTES("070701"), "a cpio archive", "unpack it with: cpio -i", PACKING_NONE},
+	{257, BYTES("ustar"), "a tar archive", "unpack it with: tar -xf", PACKING_NONE},
 	// Dumps in formats that are not read: breakpad's minidump_format.h, XNU's loader.h and
 	// fat.h, makedumpfile's diskdump_mod.h, Windows' DUMP_HEADER.
 	{0, BYTES("MDMP"), "a minidump",
-		"it holds no full memory; convert it with: minidump-2-core"},
-	{0, BYTES("\xcf\xfa\xed\xfe"), "a Mach-O file", "only ELF cores are understood"},
-	{0, BYTES("\xce\xfa\xed\xfe"), "a Mach-O file", "only ELF cores are understood"},
-	{0, BYTES("\xfe\xed\xfa\xcf"), "a Mach-O file", "only ELF cores are understood"},
-	{0, BYTES("\xfe\xed\xfa\xce"), "a Mach-O file", "only ELF cores are understood"},
+		"it holds no full memory; convert it with: minidump-2-core", PACKING_NONE},
+	{0, BYTES("\xcf\xfa\xed\xfe"), "a Mach-O file", "only ELF cores are understood",
+		PACKING_NONE},
+	{0, BYTES("\xce\xfa\xed\xfe"), "a Mach-O file", "only ELF cores are understood",
+		PACKING_NONE},
+	{0, BYTES("\xfe\xed\xfa\xcf"), "a Mach-O file", "only ELF cores are understood",
+		PACKING_NONE},
+	{0, BYTES("\xfe\xed\xfa\xce"), "a Mach-O file", "only ELF cores are understood",
+		PACKING_NONE},
 	{0, BYTES("\xca\xfe\xba\xbe"), "a Mach-O universal binary or a Java class",
-		"only ELF cores are understood"},
-	{0, BYTES("KDUMP   "), "a kdump of a kernel", "convert it with: crash or makedumpfile -E"},
-	{0, BYTES("PAGEDU"), "a Windows crash dump", "only ELF cores are understood"},
+		"only ELF cores are understood", PACKING_NONE},
+	{0, BYTES("KDUMP   "), "a kdump of a kernel", "convert it with: crash or makedumpfile -E",
+		PACKING_NONE},
+	{0, BYTES("PAGEDU"), "a Windows crash dump", "only ELF cores are understood", PACKING_NONE},
 };
+
+static const struct {
+	const char *name, *command;
+} packings[] = {
+	[PACKING_NONE] = {NULL, NULL},
+	[PACKING_GZIP] = {"gzip", "gzip -dc"},
+	[PACKING_BZIP2] = {"bzip2", "bzip2 -dc"},
+	[PACKING_XZ] = {"xz", "xz -dc"},
+	[PACKING_ZSTD] = {"zstd", "zstd -dc"},
+	[PACKING_LZ4] = {"lz4", "lz4 -dc"},
+	[PACKING_LZIP] = {"lzip", "lzip -dc"},
+	[PACKING_LZOP] = {"lzop", "lzop -dc"},
+	[PACKING_COMPRESS] = {"compress", "gzip -dc"},
+};
+
+const char *packing_name(enum packing packing)
+{
+	return packings[packing].name;
+}
+
+const char *packing_command(enum packing packing)
+{
+	return packings[packing].command;
+}
 
 const struct magic *magic_find(const void *bytes, size_t size)
 {

@@ -6,15 +6,21 @@
 #include <stdlib.h>
 
 #include "image/internal.h"
+#include "image/live.h"
+#include "image/sequence.h"
 
 struct image_scan {
 	const struct image *image;
+	struct sequence *sequence; // that does the work, if the file is read in order
 	unsigned stride;
 	pthread_mutex_t lock; // for all that follows
 	size_t range;	      // that is being read
 	uint64_t at;	      // bytes of its words that have been handed out
 	uint64_t data_end;    // up to here, in the same measure, the file has data
-	uint64_t sequence;    // number of the next chunk
+	uint64_t number;      // of the next chunk
+	// Of a live process: what is left of chunks behind a page that could not be read.
+	struct range *rest;
+	size_t rest_count, rest_capacity;
 };
 
 bool image_scan_open(
@@ -29,6 +35,11 @@ bool image_scan_open(
 		free(scan);
 		return error_memory(err);
 	}
+	if (image->file.in_order &&
+		!sequence_open(image, image->info.word_size, stride > 1, err, &scan->sequence)) {
+		image_scan_close(scan);
+		return false;
+	}
 	*ret = scan;
 	return true;
 }
@@ -37,21 +48,10 @@ void image_scan_close(struct image_scan *scan)
 {
 	if (scan == NULL)
 		return;
+	sequence_close(scan->sequence);
 	pthread_mutex_destroy(&scan->lock);
+	free(scan->rest);
 	free(scan);
-}
-
-// The part of a range that consists of whole aligned words.
-static struct range range_words(const struct range *range, uint64_t word_size)
-{
-	const uint64_t skipped = -range->address % word_size;
-	if (range->size < skipped)
-		return (struct range){0};
-	return (struct range){
-		.address = range->address + skipped,
-		.offset = range->offset + skipped,
-		.size = (range->size - skipped) / word_size * word_size,
-	};
 }
 
 // Choose the next chunk; if it is data, *offset is where it is in the file.
@@ -86,18 +86,74 @@ static int scan_take(struct image_scan *scan, struct image_chunk *ret, uint64_t 
 	return 0;
 }
 
+// Take what was left of an earlier chunk.
+static bool scan_take_rest(struct image_scan *scan, struct image_chunk *ret, uint64_t *offset)
+{
+	if (scan->rest_count == 0)
+		return false;
+	const struct range *rest = &scan->rest[--scan->rest_count];
+	*ret = (struct image_chunk){.address = rest->address, .size = (size_t)rest->size};
+	*offset = rest->offset;
+	return true;
+}
+
+static bool scan_put_rest(struct image_scan *scan, const struct range *rest, struct error *err)
+{
+	bool ok = true;
+	pthread_mutex_lock(&scan->lock);
+	if (scan->rest_count == scan->rest_capacity) {
+		scan->rest_capacity = scan->rest_capacity == 0 ? 8 : 2 * scan->rest_capacity;
+		void *grown = realloc(scan->rest, scan->rest_capacity * sizeof *scan->rest);
+		if (grown != NULL)
+			scan->rest = grown;
+		else
+			ok = error_memory(err);
+	}
+	if (ok)
+		scan->rest[scan->rest_count++] = *rest;
+	pthread_mutex_unlock(&scan->lock);
+	return ok;
+}
+
+// Read a chunk of a live process as far as it is there. What is behind the first page that is not
+// is left for another call.
+static bool scan_read_live(struct image_scan *scan, uint64_t offset, void *buffer,
+	struct image_chunk *chunk, struct error *err)
+{
+	const struct file *file = &scan->image->file;
+	const size_t got = live_read_part(file, offset, buffer, chunk->size);
+	const uint64_t end = offset + chunk->size;
+	if (got == chunk->size)
+		return true;
+	const uint64_t next = live_skip_page(file, offset + got);
+	const struct range rest = {chunk->address + next - offset, next, end - next};
+	// Pages are whole words.
+	chunk->size = got - got % scan->image->info.word_size;
+	return next >= end || scan_put_rest(scan, &rest, err);
+}
+
 int image_scan_next(
 	struct image_scan *scan, void *buffer, struct image_chunk *ret, struct error *err)
 {
 	uint64_t offset;
 	int more;
-	pthread_mutex_lock(&scan->lock);
-	do
-		more = scan_take(scan, ret, &offset);
-	while (more > 0 && ret->size > 0 && scan->sequence++ % scan->stride != 0);
-	pthread_mutex_unlock(&scan->lock);
-	if (more > 0 && ret->size > 0 &&
-		!file_read(&scan->image->file, offset, buffer, ret->size, err))
-		return -1;
-	return more;
+	if (scan->sequence != NULL)
+		return sequence_next(scan->sequence, buffer, ret, err);
+	do {
+		pthread_mutex_lock(&scan->lock);
+		if (scan_take_rest(scan, ret, &offset))
+			more = 1;
+		else
+			do
+				more = scan_take(scan, ret, &offset);
+			while (more > 0 && ret->size > 0 && scan->number++ % scan->stride != 0);
+		pthread_mutex_unlock(&scan->lock);
+		if (more == 0 || ret->size == 0)
+			return more;
+		if (scan->image->info.live
+				? !scan_read_live(scan, offset, buffer, ret, err)
+				: !file_read(&scan->image->file, offset, buffer, ret->size, err))
+			return -1;
+	} while (ret->size == 0);
+	return 1;
 }

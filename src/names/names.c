@@ -1,68 +1,366 @@
 // SPDX-License-Identifier: MIT
 #include "names/names.h"
 
+#include <elf.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/escape.h"
+#include "base/guard.h"
+#include "names/debuginfod.h"
+#include "names/demangle.h"
+#include "names/places.h"
+#include "names/rtti.h"
+#include "names/symbols.h"
 
-// Up to a trillion a word is shown in decimal: the sizes, counters, timestamps in milliseconds and
-// identifiers that people know by heart lie below, pointers of 64-bit systems above.
-#define NUMBER_MAX UINT64_C(1000000000000)
-
-struct names {
-	unsigned word_size;
-	enum byte_order order;
-	char text[64];
+// The description that grows.
+struct text {
+	char *bytes; // owned; ends with a NUL
+	size_t length, capacity;
+	bool lost; // for lack of memory something was left out
 };
 
-const char *kind_name(enum kind kind)
+struct names {
+	struct image *image;
+	struct names_options options;
+	struct modules *modules;
+	struct places places;
+	struct kinds kinds;
+	struct symbols **symbols; // of each module; NULL: not loaded yet
+	struct debuginfod *debuginfod;
+	struct text text;
+};
+
+static bool text_reserve(struct text *text, size_t more)
 {
-	static const char *const name[KIND_COUNT] = {"zero", "number", "text", "other"};
-	return name[kind];
+	if (text->capacity - text->length > more)
+		return true;
+	const size_t wanted = 2 * (text->length + more) + 64;
+	char *grown = realloc(text->bytes, wanted);
+	if (grown == NULL) {
+		text->lost = true;
+		return false;
+	}
+	text->bytes = grown;
+	text->capacity = wanted;
+	return true;
 }
 
-bool names_create(const struct image *image, const struct names_options *options, struct diag *diag,
+static void text_add(struct text *text, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+// Append what is short and safe.
+static void text_add(struct text *text, const char *format, ...)
+{
+	char piece[256];
+	va_list args;
+	va_start(args, format);
+	const int length = vsnprintf(piece, sizeof piece, format, args);
+	va_end(args);
+	if (length < 0 || (size_t)length >= sizeof piece || !text_reserve(text, (size_t)length))
+		return;
+	memcpy(text->bytes + text->length, piece, (size_t)length + 1);
+	text->length += (size_t)length;
+}
+
+// Append what comes from a file or a dump.
+static void text_add_escaped(
+	struct text *text, const char *source, size_t length, enum escape_style style)
+{
+	const size_t room = 4 * length + 1;
+	if (text_reserve(text, room))
+		text->length += escape(text->bytes + text->length, room, source, length, style);
+}
+
+static void text_add_plain(struct text *text, const char *source)
+{
+	text_add_escaped(text, source, strlen(source), ESCAPE_TERMINAL);
+}
+
+bool names_create(struct image *image, const struct names_options *options, struct diag *diag,
 	struct error *err, struct names **ret)
 {
-	(void)options;
-	(void)diag;
 	const struct image_info *info = image_info(image);
+	const struct module_options module_options = {
+		.exe = options->exe,
+		.sysroot = options->sysroot,
+		.debug_dir = options->debug_dir,
+		.search = !options->kinds_only,
+	};
 	struct names *names = calloc(1, sizeof *names);
 	if (names == NULL)
 		return error_memory(err);
-	names->word_size = info->word_size;
-	names->order = info->order;
+	names->image = image;
+	names->options = *options;
+	if (!text_reserve(&names->text, 1)) {
+		names_destroy(names);
+		return error_memory(err);
+	}
+	if (!modules_create(image, &module_options, diag, err, &names->modules)) {
+		names_destroy(names);
+		return false;
+	}
+	names->symbols = calloc(names->modules->count + 1, sizeof *names->symbols);
+	if (names->symbols == NULL || !places_init(image, names->modules, err, &names->places)) {
+		names_destroy(names);
+		return error_memory(err);
+	}
+	if (options->debuginfod)
+		names->debuginfod = debuginfod_create(diag);
+	names->kinds = (struct kinds){
+		.word_size = info->word_size,
+		.order = info->order,
+		// Linux on arm64 has the processor ignore the upper byte of an address.
+		.address_mask = info->machine == EM_AARCH64 ? UINT64_MAX >> 8 : UINT64_MAX,
+		.spans = names->places.spans,
+		.span_count = names->places.count,
+	};
 	*ret = names;
 	return true;
 }
 
 void names_destroy(struct names *names)
 {
+	if (names == NULL)
+		return;
+	if (names->symbols != NULL)
+		for (size_t i = 0; i < names->modules->count; i++)
+			symbols_destroy(names->symbols[i]);
+	free(names->symbols);
+	debuginfod_destroy(names->debuginfod);
+	places_deinit(&names->places);
+	modules_destroy(names->modules, names->image);
+	free(names->text.bytes);
 	free(names);
 }
 
-// A text fills the word but for NULs at its end, and is at least half as long as the word.
-static bool names_text(struct names *names, uint64_t value)
+const struct modules *names_modules(const struct names *names)
 {
-	unsigned char bytes[8];
-	word_store(bytes, value, names->word_size, names->order);
-	size_t length = names->word_size;
-	while (length > 0 && bytes[length - 1] == 0)
-		length--;
-	if (length < names->word_size / 2)
-		return false;
-	for (size_t i = 0; i < length;) {
-		const size_t size = escape_printable(bytes + i, length - i);
-		if (size == 0)
-			return false;
-		i += size;
+	return names->modules;
+}
+
+bool names_has_addresses(const struct names *names)
+{
+	const struct image_info *info = image_info(names->image);
+	return info->format == IMAGE_ELF_CORE && !info->overridden;
+}
+
+bool names_filter(
+	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret)
+{
+	return kind_filter_create(&names->kinds, wanted, err, ret);
+}
+
+void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])
+{
+	places_measure(&names->places, names->image, ret);
+}
+
+static char *fetch_debug_file(void *context, const struct build_id *id)
+{
+	return debuginfod_find(context, id, DEBUGINFOD_SYMBOLS);
+}
+
+// The symbols of a module, loaded when the first of its addresses is looked up. NULL if there is no
+// memory.
+static struct symbols *names_symbols(struct names *names, uint32_t index)
+{
+	const struct symbols_options options = {
+		.debug_dir = names->options.debug_dir,
+		.sysroot = names->options.sysroot,
+		.fetch = names->debuginfod != NULL ? fetch_debug_file : NULL,
+		.context = names->debuginfod,
+	};
+	struct module *module = &names->modules->list[index];
+	if (names->symbols[index] != NULL)
+		return names->symbols[index];
+	if (names->debuginfod != NULL && module->file == NULL && module->state != MODULE_MEMORY) {
+		char *path AUTO_FREE =
+			debuginfod_find(names->debuginfod, &module->build_id, DEBUGINFOD_PROGRAM);
+		if (path != NULL)
+			modules_add_file(names->modules, names->image, module, path);
 	}
-	char quoted[4 * sizeof bytes + 1];
-	escape(quoted, sizeof quoted, (const char *)bytes, length, ESCAPE_QUOTED);
-	snprintf(names->text, sizeof names->text, "\"%s\"", quoted);
+	names->symbols[index] = symbols_create(names->image, module, &options);
+	return names->symbols[index];
+}
+
+// A symbol's name without its version ("@@GLIBC_2.2.5"), demangled if it can be and is wanted. The
+// caller must free it.
+static char *symbol_display(const struct names *names, const char *symbol)
+{
+	const char *version = strchr(symbol + 1, '@');
+	char *plain =
+		version != NULL ? strndup(symbol, (size_t)(version - symbol)) : strdup(symbol);
+	bool too_long;
+	char *readable =
+		plain != NULL && !names->options.mangled ? demangle(plain, &too_long) : NULL;
+	if (readable == NULL)
+		return plain;
+	free(plain);
+	return readable;
+}
+
+bool names_has_symbols(struct names *names)
+{
+	const struct module *program = names->modules->main;
+	if (program == NULL || !program->stripped || names->options.kinds_only)
+		return program != NULL && program->file != NULL;
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(program - names->modules->list));
+	return symbols != NULL && symbols_complete(symbols);
+}
+
+static void names_add_module(struct names *names, const struct module *module)
+{
+	text_add(&names->text, " (");
+	text_add_plain(&names->text, module->name);
+	text_add(&names->text, ")");
+}
+
+static void names_add_symbol(
+	struct names *names, const struct module *module, const struct symbol *symbol)
+{
+	char *name AUTO_FREE = symbol_display(names, symbol->name);
+	if (name != NULL)
+		text_add_plain(&names->text, name);
+	else
+		names->text.lost = true;
+	if (symbol->linkage)
+		text_add(&names->text, "@plt");
+	if (symbol->offset != 0)
+		text_add(&names->text, "+%" PRIu64, symbol->offset);
+	names_add_module(names, module);
+}
+
+// A class of a stripped program.
+static bool names_add_class(struct names *names, const struct module *module, uint64_t address)
+{
+	struct rtti rtti;
+	if (!rtti_find(names->image, names->modules, address, &rtti))
+		return false;
+	char *mangled AUTO_FREE = rtti.type;
+	bool too_long = false;
+	char *readable AUTO_FREE = demangle_type(mangled, &too_long);
+	// What the demangler does not take is no type.
+	if (readable == NULL && !too_long && DEMANGLE_AVAILABLE)
+		return false;
+	const char *name = names->options.mangled ? NULL : readable;
+	text_add(&names->text, name != NULL ? "vtable for " : "_ZTV");
+	text_add_plain(&names->text, name != NULL ? name : mangled);
+	if (rtti.primary)
+		text_add(&names->text, "+%u", 2 * image_info(names->image)->elf_class / 8);
+	else
+		text_add(&names->text, " (base at +%" PRIu64 ")", rtti.base);
+	names_add_module(names, module);
 	return true;
+}
+
+static bool names_find_symbol(struct names *names, uint64_t address, struct symbol *ret)
+{
+	const struct module_range *range = modules_find(names->modules, address);
+	if (range == NULL || names->options.kinds_only)
+		return false;
+	uint64_t inside;
+	const struct module *module = modules_locate(
+		names->modules, &names->modules->list[range->module], address, &inside);
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(module - names->modules->list));
+	return symbols != NULL && symbols_find(symbols, inside, ret);
+}
+
+// A vtable of Rust has no symbol of its own: a destructor, the size and the alignment of the type,
+// then the methods (rustc, compiler/rustc_middle/src/ty/vtable.rs).
+static bool names_add_rust(struct names *names, const struct module *module, uint64_t address)
+{
+	static const char prefix[] = "core::ptr::drop_in_place<";
+	const unsigned word = image_info(names->image)->elf_class / 8;
+	uint64_t drop, size, align;
+	struct symbol symbol;
+	if (!image_read_word(names->image, address, &drop) ||
+		!image_read_word(names->image, address + word, &size) ||
+		!image_read_word(names->image, address + 2 * (uint64_t)word, &align) ||
+		align == 0 || (align & (align - 1)) != 0 || size % align != 0 ||
+		!names_find_symbol(names, drop, &symbol) || symbol.offset != 0)
+		return false;
+	bool too_long;
+	char *name AUTO_FREE = demangle(symbol.name, &too_long);
+	if (name == NULL || strncmp(name, prefix, sizeof prefix - 1) != 0)
+		return false;
+	text_add(&names->text, "vtable with ");
+	text_add_plain(
+		&names->text, names->options.mangled ? symbol.name : name + strlen("core::ptr::"));
+	names_add_module(names, module);
+	return true;
+}
+
+static void names_add_line(struct names *names, uint32_t index, uint64_t address)
+{
+	const char *file;
+	int line;
+	struct symbols *symbols = names_symbols(names, index);
+	if (symbols == NULL || !symbols_line(symbols, address, &file, &line))
+		return;
+	text_add(&names->text, " at ");
+	text_add_plain(&names->text, file);
+	text_add(&names->text, ":%d", line);
+}
+
+// An address in a mapped file.
+static void names_add_address(struct names *names, uint32_t index, uint64_t address, bool code)
+{
+	uint64_t inside;
+	const struct module *module =
+		modules_locate(names->modules, &names->modules->list[index], address, &inside);
+	struct symbol symbol;
+	const bool found = names_find_symbol(names, address, &symbol);
+	if (found && symbol.sized)
+		names_add_symbol(names, module, &symbol);
+	else if (!code && module->loaded && !names->options.kinds_only &&
+		 (names_add_class(names, module, address) ||
+			 names_add_rust(names, module, address)))
+		return;
+	else if (found)
+		names_add_symbol(names, module, &symbol);
+	else {
+		text_add_plain(&names->text, module->name);
+		text_add(&names->text, "+0x%" PRIx64, inside);
+	}
+	if (code)
+		names_add_line(names, (uint32_t)(module - names->modules->list), inside);
+}
+
+// An address in memory.
+static void names_add_place(struct names *names, uint64_t address)
+{
+	size_t index;
+	if (!places_find(&names->places, address, &index))
+		return;
+	const struct place *place = &names->places.list[index];
+	switch (place->type) {
+	case PLACE_MODULE:
+		names_add_address(names, place->module, address,
+			names->places.spans[index].kind == KIND_CODE);
+		return;
+	case PLACE_BREAK:
+		text_add(&names->text, "heap");
+		break;
+	case PLACE_ARENA:
+		text_add(&names->text, "malloc arena at 0x%" PRIx64, place->base);
+		break;
+	case PLACE_BLOCKS:
+		text_add(&names->text, "malloc blocks at 0x%" PRIx64, place->base);
+		break;
+	case PLACE_STACK:
+		text_add(&names->text, "stack of thread %" PRId64, place->thread);
+		break;
+	case PLACE_ANON:
+		text_add(&names->text, "anonymous memory at 0x%" PRIx64, place->base);
+		break;
+	}
+	text_add(&names->text, "+0x%" PRIx64, address - place->base);
 }
 
 // glibc, malloc/malloc.c: the word before an object is its chunk's size, a multiple of two words
@@ -74,26 +372,86 @@ static bool is_chunk_size(uint64_t value, unsigned word_size)
 	       size % (2 * (uint64_t)word_size) == 0 && size < 128 * 1024;
 }
 
-static bool names_number(struct names *names, uint64_t value)
+static void names_add_number(struct names *names, uint64_t value)
 {
 	// Negative numbers of the word's own width.
-	const int64_t number = names->word_size == 8 ? (int64_t)value : (int32_t)(uint32_t)value;
-	if (number > (int64_t)NUMBER_MAX || number < -(int64_t)NUMBER_MAX)
-		return false;
-	int length = snprintf(names->text, sizeof names->text, "%" PRId64, number);
-	if (is_chunk_size(value, names->word_size))
-		snprintf(names->text + length, sizeof names->text - (size_t)length,
-			", or malloc size %" PRIu64, value & ~(uint64_t)7);
-	return true;
+	const unsigned word = names->kinds.word_size;
+	text_add(&names->text, "%" PRId64,
+		word == 8 ? (int64_t)value : (int64_t)(int32_t)(uint32_t)value);
+	if (is_chunk_size(value, word))
+		text_add(&names->text, ", or malloc size %" PRIu64, value & ~(uint64_t)7);
+}
+
+static void names_add_text(struct names *names, uint64_t value)
+{
+	unsigned char bytes[8];
+	const size_t length = kinds_text(&names->kinds, value, bytes);
+	text_add(&names->text, "\"");
+	text_add_escaped(&names->text, (const char *)bytes, length, ESCAPE_QUOTED);
+	text_add(&names->text, "\"");
 }
 
 struct name names_describe(struct names *names, uint64_t value)
 {
-	if (value == 0)
-		return (struct name){KIND_ZERO, "zero"};
-	if (names_text(names, value))
-		return (struct name){KIND_TEXT, names->text};
-	if (names_number(names, value))
-		return (struct name){KIND_NUMBER, names->text};
-	return (struct name){KIND_OTHER, ""};
+	const enum kind kind = kinds_of(&names->kinds, value);
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	switch (kind) {
+	case KIND_ZERO:
+		text_add(&names->text, "zero");
+		break;
+	case KIND_NUMBER:
+		names_add_number(names, value);
+		break;
+	case KIND_TEXT:
+		names_add_text(names, value);
+		break;
+	case KIND_CODE:
+	case KIND_DATA:
+	case KIND_HEAP:
+	case KIND_STACK:
+	case KIND_ANON:
+		names_add_place(names, value & names->kinds.address_mask);
+		break;
+	case KIND_OTHER:
+	case KIND_COUNT:
+		break;
+	}
+	return (struct name){kind, names->text.bytes};
+}
+
+bool names_lost(const struct names *names)
+{
+	return names->text.lost;
+}
+
+size_t names_spans(const struct names *names, const struct span **ret)
+{
+	*ret = names->places.spans;
+	return names->places.count;
+}
+
+const char *names_span(struct names *names, size_t index)
+{
+	const struct place *place = &names->places.list[index];
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	switch (place->type) {
+	case PLACE_MODULE:
+		text_add(&names->text, "%s of ", kind_name(names->places.spans[index].kind));
+		text_add_plain(&names->text, names->modules->list[place->module].name);
+		break;
+	case PLACE_BREAK:
+	case PLACE_ARENA:
+	case PLACE_BLOCKS:
+		text_add(&names->text, "heap");
+		break;
+	case PLACE_STACK:
+		text_add(&names->text, "stack of thread %" PRId64, place->thread);
+		break;
+	case PLACE_ANON:
+		text_add(&names->text, "anonymous memory");
+		break;
+	}
+	return names->text.bytes;
 }

@@ -9,27 +9,26 @@
 
 #include "base/error.h"
 #include "image/image.h"
-
-enum kind {
-	KIND_ZERO,
-	KIND_NUMBER, // a small or medium integer
-	KIND_TEXT,   // printable characters in memory order
-	KIND_OTHER,
-	KIND_COUNT
-};
-
-// "zero", "number", ...: as in --kind and JSON.
-const char *kind_name(enum kind kind);
+#include "image/module.h"
+#include "names/filter.h"
+#include "names/kinds.h"
 
 struct names_options {
+	const char *exe;       // the main program's file; NULL: none given
+	const char *sysroot;   // where to look for files first; NULL: nowhere else
+	const char *debug_dir; // where to look for debug files first; NULL: nowhere else
+	bool debuginfod;       // ask the servers in DEBUGINFOD_URLS
+	bool mangled;	       // symbols as they are in the file
+	bool kinds_only;       // look for no file and give no descriptions
 	bool redact;
 };
 
 struct names;
 
-// Prepare to describe words of image, which must live as long. *ret is the caller's, to be released
+// Prepare to describe words of image, which must live as long. What the files of its modules have
+// and the dump has not becomes readable through image_read. *ret is the caller's, to be released
 // with names_destroy.
-bool names_create(const struct image *image, const struct names_options *options, struct diag *diag,
+bool names_create(struct image *image, const struct names_options *options, struct diag *diag,
 	struct error *err, struct names **ret);
 void names_destroy(struct names *names);
 
@@ -40,5 +39,29 @@ struct name {
 	const char *text;
 };
 
-// Describe a word by its value (not as loaded, if the byte orders differ).
+// Describe a word by its value (not as loaded, if the byte orders differ). Not thread-safe.
 struct name names_describe(struct names *names, uint64_t value);
+
+// Whether a description is incomplete because memory ran out.
+bool names_lost(const struct names *names);
+
+// What the process had loaded, with the state of its files.
+const struct modules *names_modules(const struct names *names);
+// Whether the main program has a symbol table, its own or in a separate debug file.
+bool names_has_symbols(struct names *names);
+// Whether words can be told to be addresses: not in plain bytes, nor where the word size or the
+// byte order is not the dump's.
+bool names_has_addresses(const struct names *names);
+// Add up the bytes that the dump has of each kind of memory.
+void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT]);
+// A filter that keeps words of the wanted kinds, as names_describe has them. names must live as
+// long. The caller must release *ret with kind_filter_destroy.
+bool names_filter(
+	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret);
+
+// The parts of the address space that are told apart: sorted, without overlaps. Returns their
+// number; *ret lives as long as names.
+size_t names_spans(const struct names *names, const struct span **ret);
+// What is in a part, for people: "heap", "stack of thread 12", "data of libfoo.so". Lives until the
+// next call with the same names.
+const char *names_span(struct names *names, size_t index);

@@ -16,7 +16,7 @@ static void summary_text(FILE *stream, const char *text)
 static void summary_process(FILE *stream, const struct report_input *input)
 {
 	const char *before = " (";
-	if (input->pid >= 0) {
+	if (input->pid >= 0 && !input->live) {
 		fprintf(stream, "%spid %" PRId64, before, input->pid);
 		before = ", ";
 	}
@@ -32,19 +32,97 @@ static void summary_process(FILE *stream, const struct report_input *input)
 		putc(')', stream);
 }
 
+static void summary_memory(FILE *stream, const struct report_memory *memory, unsigned threads)
+{
+	if (!memory->known)
+		return;
+	fprintf(stream, "memory: heap %s, anonymous %s", size_format(memory->heap).text,
+		size_format(memory->anon).text);
+	fprintf(stream, ", stacks %s (%u thread%s), files %s\n", size_format(memory->stacks).text,
+		threads, threads == 1 ? "" : "s", size_format(memory->files).text);
+}
+
+// "stripped, build-id ok, names from RTTI", "mismatch".
+static void summary_state(FILE *stream, const struct report_module *module)
+{
+	const bool same = module->build_id != NULL && module->file_build_id != NULL &&
+			  strcmp(module->build_id, module->file_build_id) == 0;
+	if (strcmp(module->state, "ok") == 0)
+		fputs(same ? "build-id ok" : "ok", stream);
+	else if (strcmp(module->state, "stripped") == 0)
+		fprintf(stream, "stripped%s%s", same ? ", build-id ok" : "",
+			!module->main	      ? ""
+			: module->has_symbols ? ", symbols from its debug file"
+					      : ", names from RTTI");
+	else
+		fputs(module->state, stream);
+}
+
+// The last component of a path.
+static const char *path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+// All modules, one a line, for those who want to know all.
+static void summary_all_modules(FILE *stream, const struct report_head *head)
+{
+	for (size_t i = 0; i < head->module_count; i++) {
+		const struct report_module *module = &head->modules[i];
+		summary_text(stream, module->path);
+		fputs(": ", stream);
+		summary_state(stream, module);
+		fprintf(stream, ", at 0x%" PRIx64, module->start);
+		if (module->build_id != NULL)
+			fprintf(stream, ", build-id %s", module->build_id);
+		if (module->file != NULL && strcmp(module->file, module->path) != 0) {
+			fputs(", file ", stream);
+			summary_text(stream, module->file);
+		}
+		if (module->file_build_id != NULL && strcmp(module->state, "mismatch") == 0)
+			fprintf(stream, ", its build-id %s", module->file_build_id);
+		putc('\n', stream);
+	}
+}
+
+// The program, and what is not as it should be.
+static void summary_modules(FILE *stream, const struct report_head *head)
+{
+	// More do not fit a line.
+	static const size_t most = 5;
+	size_t shown = 0, doubtful = 0;
+	for (size_t i = 0; i < head->module_count; i++) {
+		const struct report_module *module = &head->modules[i];
+		doubtful += !module->main && module->doubtful;
+		if (!module->main && (!module->doubtful || doubtful > most))
+			continue;
+		fputs(shown++ > 0 ? "   " : "", stream);
+		summary_text(stream, module->main ? module->path : path_name(module->path));
+		fputs(": ", stream);
+		summary_state(stream, module);
+	}
+	if (doubtful > most)
+		fprintf(stream, "   and %zu more; -v has all", doubtful - most);
+	if (shown > 0)
+		putc('\n', stream);
+}
+
 void summary_write(FILE *stream, const struct report_head *head)
 {
 	const struct report_input *input = &head->input;
 	const struct report_scanned *scanned = &head->scanned;
 	summary_text(stream, input->path);
 	fputs(": ", stream);
+	if (input->packing != NULL)
+		fprintf(stream, "%s, ", input->packing);
 	if (input->machine != NULL)
-		fprintf(stream, "%s core", input->machine);
+		fprintf(stream, "%s %s", input->machine, input->live ? "process" : "core");
 	else
 		fputs("plain bytes", stream);
-	if (input->command != NULL) {
+	if (input->program != NULL) {
 		fputs(" of ", stream);
-		summary_text(stream, input->command);
+		summary_text(stream, input->program);
 	}
 	summary_process(stream, input);
 	fprintf(stream, ", %s saved", size_format(scanned->bytes_saved).text);
@@ -56,6 +134,11 @@ void summary_write(FILE *stream, const struct report_head *head)
 		fprintf(stream, "; not saved %s", size_format(scanned->bytes_not_saved).text);
 	fprintf(stream, "; %" PRIu64 " words of %u bytes, %s-endian\n", scanned->words,
 		scanned->word_size, input->byte_order);
+	summary_memory(stream, &head->memory, input->threads);
+	if (head->verbose)
+		summary_all_modules(stream, head);
+	else
+		summary_modules(stream, head);
 }
 
 // Quote a text for the shell, unless it needs no quotes.
@@ -83,9 +166,20 @@ static void summary_quoted(FILE *stream, const char *text)
 
 void summary_next(FILE *stream, const struct report_head *head)
 {
-	fputs("next: topleak -ogdb ", stream);
-	summary_quoted(stream, head->input.path);
+	const struct report_input *input = &head->input;
+	if (input->live) {
+		fprintf(stream, "next: topleak -ogdb --pid %" PRId64 " | gdb -q -p %" PRId64 "\n",
+			input->pid, input->pid);
+		return;
+	}
+	// gdb reads plain files only.
+	const bool plain = !input->piped && input->packing == NULL;
+	const char *path = plain ? input->path : "core";
+	fputs(plain ? "next: topleak -ogdb "
+		    : "next: save the plain dump as a file, then: topleak -ogdb ",
+		stream);
+	summary_quoted(stream, path);
 	fputs(" | gdb -q PROGRAM ", stream);
-	summary_quoted(stream, head->input.path);
+	summary_quoted(stream, path);
 	putc('\n', stream);
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// The questions that can be asked of a dump, a file for each: what is counted or looked for, and
+// how its rows are reported. dump.c has what all of them need.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "image/image.h"
+#include "names/names.h"
+#include "report/report.h"
+
+// One dump, and how it is to be read.
+struct dump {
+	const struct options *options;
+	const atomic_int *stop; // not zero: the number of the signal that ends the run
+	struct diag *diag;
+	const char *exe;     // of the program; NULL: not given
+	struct image *image; // owned
+	struct names *names; // owned; NULL until the memory has been read, unless words are
+			     // chosen by kind
+	struct progress progress;
+	double begin; // when work on it began, in seconds of a monotonic clock
+};
+
+// Open the dump at path, of the program exe (NULL: not given). dump->options, stop and diag are
+// set; the rest is filled in, to be released with dump_close, also after a failure.
+bool dump_open(struct dump *dump, const char *path, const char *exe, struct error *err);
+void dump_close(struct dump *dump);
+// Whether the lines for people are wanted on stderr.
+bool dump_wants_summary(const struct dump *dump);
+
+// The facts about a dump that stand above every answer.
+struct dump_head {
+	struct report_head head;
+	struct report_module *modules; // owned
+	struct build_id_text *ids;     // owned: two for each module
+};
+
+// Fill *ret when the memory has been read, and print the summary if it is wanted. *ret must be
+// released with dump_head_deinit, also after a failure. words: that were read; partial:
+// interrupted.
+bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool partial,
+	struct error *err, struct dump_head *ret);
+void dump_head_deinit(struct dump_head *head);
+// After the last row: what to do next, if the summary is wanted.
+void dump_finish(const struct dump *dump, const struct dump_head *head);
+// Write out what has been reported. An error also if memory was short while something was described.
+bool dump_flush(const struct dump *dump, struct report *report, struct error *err);
+// Print the time if it is wanted: so many passes over the memory, with so many threads.
+void dump_time(const struct dump *dump, unsigned passes, unsigned threads);
+
+// Look for names now: needed before the memory is read. False where that cannot be, with an error
+// that names option.
+bool dump_names(struct dump *dump, const char *option, struct error *err);
+// Fill in what the row's value is, unless no descriptions are wanted, and whether --redact forbids
+// to show it. The text lives until the next call.
+void dump_describe(struct dump *dump, struct report_word *row);
+
+// Whether one of the questions of answer_find is asked.
+bool find_asked(const struct options *options);
+// --strings, --find, --type.
+bool answer_find(struct dump *dump, struct report *report, struct error *err);
+// The most frequent words.
+bool answer_words(struct dump *dump, struct report *report, struct error *err);

@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: MIT
+#include "image/module.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "image/auxv.h"
+#include "image/binary.h"
+#include "image/linkmap.h"
+#include "image/overlay.h"
+
+// The parts of one file lie near each other; that far back one is looked for.
+#define NEIGHBOURS 8
+// More programs than any process maps; what a hostile dump has more is taken for data.
+#define PROGRAMS_MAX 8192
+// A PT_LOAD has a few parts that are not mapped from the file; a hostile one might have millions.
+#define GAPS_MAX 256
+
+struct builder {
+	struct image *image;
+	const struct image_info *info;
+	const struct module_options *options;
+	struct diag *diag;
+	struct modules *modules;
+	size_t capacity;       // of modules->list
+	size_t range_capacity; // of modules->ranges
+	size_t program_count;
+	uint32_t *owners; // of each mapping; owned
+};
+
+static size_t memory_source_read(const void *context, uint64_t offset, void *buffer, size_t size)
+{
+	return image_read(context, offset, buffer, size);
+}
+
+static struct elf_source memory_source(const struct image *image, uint64_t base)
+{
+	return (struct elf_source){.read = memory_source_read, .context = image, .base = base};
+}
+
+// Make room for one more in an array that grows; false if there is no memory.
+static bool array_reserve(void **array, size_t *capacity, size_t count, size_t size)
+{
+	if (count < *capacity)
+		return true;
+	const size_t wanted = *capacity * 2 + 64;
+	void *grown = reallocarray(*array, wanted, size);
+	if (grown == NULL)
+		return false;
+	*array = grown;
+	*capacity = wanted;
+	return true;
+}
+
+static struct module *module_add(struct builder *builder, const char *path)
+{
+	static const char suffix[] = " (deleted)";
+	struct modules *modules = builder->modules;
+	void *list = modules->list;
+	if (modules->count >= UINT32_MAX ||
+		!array_reserve(&list, &builder->capacity, modules->count, sizeof *modules->list))
+		return NULL;
+	modules->list = list;
+	struct module *module = &modules->list[modules->count];
+	*module = (struct module){.path = strdup(path), .start = UINT64_MAX, .origin = UINT32_MAX};
+	if (module->path == NULL)
+		return NULL;
+	const size_t length = strlen(path);
+	if (length > sizeof suffix && strcmp(path + length - (sizeof suffix - 1), suffix) == 0) {
+		module->path[length - (sizeof suffix - 1)] = '\0';
+		module->deleted = true;
+	}
+	const char *slash = strrchr(module->path, '/');
+	module->name = slash != NULL && slash[1] != '\0' ? slash + 1 : module->path;
+	modules->count++;
+	return module;
+}
+
+static bool range_add(
+	struct builder *builder, uint64_t start, uint64_t end, uint32_t flags, size_t module)
+{
+	struct modules *modules = builder->modules;
+	void *ranges = modules->ranges;
+	if (start >= end)
+		return true;
+	if (!array_reserve(&ranges, &builder->range_capacity, modules->range_count,
+		    sizeof *modules->ranges))
+		return false;
+	modules->ranges = ranges;
+	modules->ranges[modules->range_count++] =
+		(struct module_range){start, end, flags, (uint32_t)module};
+	struct module *owner = &modules->list[module];
+	owner->start = min_u64(owner->start, start);
+	owner->end = max_u64(owner->end, end);
+	return true;
+}
+
+// Read the ELF header that the process had at address, the beginning of the file.
+static void module_load_header(struct builder *builder, struct module *module, uint64_t address)
+{
+	const struct elf_source header = memory_source(builder->image, address);
+	struct elf elf;
+	if (builder->program_count >= PROGRAMS_MAX || !elf_load(&header, &elf))
+		return;
+	uint64_t first;
+	if (elf.elf_class != builder->info->elf_class || elf.order != builder->info->elf_order ||
+		elf.machine != builder->info->machine || !elf_offset_address(&elf, 0, &first) ||
+		(elf.type == ET_EXEC && first != address)) {
+		elf_deinit(&elf);
+		return;
+	}
+	module->elf = elf;
+	module->bias = address - first;
+	module->loaded = true;
+	module->has_header = true;
+	builder->program_count++;
+	const struct elf_source memory = memory_source(builder->image, module->bias);
+	elf_build_id(&elf, &memory, true, &module->build_id);
+}
+
+// Whether a mapping is a further part of the module that its predecessors belong to.
+static bool module_continues(const struct module *module, const struct image_mapping *last,
+	const struct image_mapping *mapping)
+{
+	if (strcmp(last->path, mapping->path) != 0)
+		return false;
+	if (module->loaded)
+		return elf_maps(&module->elf, module->bias, mapping->start,
+			mapping->end - mapping->start, mapping->offset);
+	return mapping->offset > last->offset;
+}
+
+// The module of a mapping: one of the last few, or a new one.
+static bool mapping_assign(struct builder *builder, size_t index)
+{
+	const struct image_mapping *mappings = builder->info->process.mappings;
+	const struct image_mapping *mapping = &mappings[index];
+	for (size_t back = 1; back <= NEIGHBOURS && back <= index; back++) {
+		const uint32_t owner = builder->owners[index - back];
+		if (module_continues(
+			    &builder->modules->list[owner], &mappings[index - back], mapping)) {
+			builder->owners[index] = owner;
+			return true;
+		}
+	}
+	struct module *module = module_add(builder, mapping->path);
+	if (module == NULL)
+		return false;
+	builder->owners[index] = (uint32_t)(module - builder->modules->list);
+	const uint64_t size = mapping->end - mapping->start;
+	if (mapping->offset == 0)
+		module_load_header(builder, module, mapping->start);
+	// A program can be mapped as a mere file, too.
+	if (module->loaded && !elf_maps(&module->elf, module->bias, mapping->start, size, 0)) {
+		elf_deinit(&module->elf);
+		module->loaded = module->has_header = false;
+		module->build_id.size = 0;
+	}
+	if (!module->loaded)
+		module->bias = mapping->start - mapping->offset;
+	return true;
+}
+
+static uint32_t address_flags(const struct builder *builder, uint64_t address)
+{
+	const struct image_segment *segment = image_segment_at(builder->image, address);
+	return segment != NULL ? segment->flags : 0;
+}
+
+static bool modules_from_mappings(struct builder *builder)
+{
+	const struct image_process *process = &builder->info->process;
+	builder->owners = calloc(process->mapping_count, sizeof *builder->owners);
+	if (builder->owners == NULL)
+		return false;
+	uint64_t end = 0;
+	for (size_t i = 0; i < process->mapping_count; i++) {
+		const struct image_mapping *mapping = &process->mappings[i];
+		if (!mapping_assign(builder, i))
+			return false;
+		// Where mappings overlap, which no kernel writes, the first one wins.
+		if (!range_add(builder, max_u64(mapping->start, end), mapping->end,
+			    address_flags(builder, mapping->start), builder->owners[i]))
+			return false;
+		end = max_u64(end, mapping->end);
+	}
+	return true;
+}
+
+// The path that the program was started with.
+static char *program_path(const struct builder *builder)
+{
+	uint64_t address;
+	char *path = NULL;
+	if (auxv_find(builder->info, AT_EXECFN, &address))
+		path = image_read_string(builder->image, address, PATH_MAX);
+	return path != NULL ? path : strdup("");
+}
+
+static bool modules_from_linkmap(struct builder *builder)
+{
+	uint64_t headers;
+	if (!auxv_find(builder->info, AT_PHDR, &headers))
+		return true;
+	char *path AUTO_FREE = program_path(builder);
+	struct module *program = path != NULL ? module_add(builder, path) : NULL;
+	if (program == NULL)
+		return false;
+	program->is_main = true;
+	// The program headers follow the ELF header, which begins a page.
+	module_load_header(builder, program, headers & ~(uint64_t)0xfff);
+	struct binary_context context = {builder->image, builder->options, builder->diag, NULL, 0};
+	if (!program->loaded && builder->options->search)
+		binary_find(&context, program);
+	if (!program->loaded)
+		return true;
+	struct link_entry *entries;
+	const size_t count = linkmap_load(builder->image, &program->elf, program->bias, &entries);
+	bool done = true;
+	for (size_t i = 0; i < count && done; i++) {
+		if (entries[i].path[0] != '/')
+			continue;
+		struct module *module = module_add(builder, entries[i].path);
+		done = module != NULL;
+		if (!done)
+			break;
+		module_load_header(builder, module, entries[i].bias);
+		module->bias = module->loaded ? module->bias : entries[i].bias;
+		module->dynamic = entries[i].dynamic;
+	}
+	linkmap_free(entries, count);
+	return done;
+}
+
+// Without any list: what begins like a program, if --exe or a build-id directory has it.
+static bool modules_from_headers(struct builder *builder)
+{
+	struct modules *modules = builder->modules;
+	for (size_t i = 0; i < builder->info->segment_count; i++) {
+		const struct image_segment *segment = &builder->info->segments[i];
+		struct module *module = segment->present > 0 ? module_add(builder, "") : NULL;
+		if (module == NULL)
+			continue;
+		struct binary_context context = {
+			builder->image, builder->options, builder->diag, NULL, 0};
+		module_load_header(builder, module, segment->address);
+		bool found = false;
+		if (module->loaded && builder->options->search) {
+			found = builder->options->exe != NULL &&
+				binary_try(&context, module, builder->options->exe);
+			module->is_main = found;
+			if (!found)
+				binary_find(&context, module);
+			found = module->file != NULL;
+		}
+		if (found) {
+			free(module->path);
+			module->path = strdup(module->file->path);
+			if (module->path == NULL)
+				return false;
+			const char *slash = strrchr(module->path, '/');
+			module->name = slash != NULL ? slash + 1 : module->path;
+			continue;
+		}
+		elf_deinit(&module->elf);
+		free(module->refused);
+		free(module->path);
+		modules->count--;
+	}
+	return true;
+}
+
+static bool modules_add_vdso(struct builder *builder)
+{
+	uint64_t address;
+	if (!auxv_find(builder->info, AT_SYSINFO_EHDR, &address))
+		return true;
+	struct module *module = module_add(builder, "[vdso]");
+	if (module == NULL)
+		return false;
+	module_load_header(builder, module, address);
+	module->state = MODULE_MEMORY;
+	if (!module->loaded)
+		module->bias = address;
+	const struct image_segment *segment = image_segment_at(builder->image, address);
+	// The vdso has one PT_LOAD, and its section headers lie behind it.
+	return segment == NULL ||
+	       range_add(builder, segment->address, segment->address + segment->size,
+		       segment->flags | PF_X, builder->modules->count - 1);
+}
+
+static int range_compare(const void *a, const void *b)
+{
+	const struct module_range *x = a, *y = b;
+	return x->start != y->start ? (x->start < y->start ? -1 : 1)
+				    : (x->end > y->end) - (x->end < y->end);
+}
+
+// Sort the ranges; of those that overlap the first one keeps what both have.
+static void ranges_sort(struct modules *modules)
+{
+	if (modules->range_count == 0)
+		return;
+	qsort(modules->ranges, modules->range_count, sizeof *modules->ranges, range_compare);
+	size_t kept = 0;
+	uint64_t end = 0;
+	for (size_t i = 0; i < modules->range_count; i++) {
+		struct module_range range = modules->ranges[i];
+		range.start = max_u64(range.start, end);
+		if (range.start >= range.end)
+			continue;
+		end = range.end;
+		modules->ranges[kept++] = range;
+	}
+	modules->range_count = kept;
+}
+
+// Add what the program headers say and the ranges so far do not have: uninitialized data, and all
+// there is without an NT_FILE note.
+static bool module_add_segments(struct builder *builder, size_t index, size_t known)
+{
+	struct modules *modules = builder->modules;
+	const struct module *module = &modules->list[index];
+	unsigned gaps = 0;
+	for (unsigned i = 0; i < module->elf.segment_count; i++) {
+		const struct elf_segment segment = module->elf.segments[i];
+		uint64_t start = module->bias + segment.address, end;
+		if (segment.type != PT_LOAD ||
+			__builtin_add_overflow(start, segment.memory_size, &end))
+			continue;
+		// The rest of the last page is nobody else's.
+		end = end > UINT64_MAX - 4095 ? end : (end + 4095) & ~(uint64_t)4095;
+		for (size_t low = 0, high = known; start < end && gaps < GAPS_MAX; gaps++) {
+			while (low < high) {
+				const size_t middle = low + (high - low) / 2;
+				if (modules->ranges[middle].end <= start)
+					low = middle + 1;
+				else
+					high = middle;
+			}
+			high = known;
+			const bool last = low == known || modules->ranges[low].start >= end;
+			const uint64_t limit = last ? end : modules->ranges[low].start;
+			const uint64_t next = last ? end : modules->ranges[low].end;
+			if (!range_add(builder, start, limit, segment.flags, index))
+				return false;
+			start = next;
+		}
+	}
+	return true;
+}
+
+static bool modules_add_segments(struct builder *builder)
+{
+	struct modules *modules = builder->modules;
+	ranges_sort(modules);
+	const size_t known = modules->range_count;
+	for (size_t i = 0; i < modules->count; i++)
+		if (modules->list[i].loaded && modules->list[i].state != MODULE_MEMORY &&
+			!module_add_segments(builder, i, known))
+			return false;
+	ranges_sort(modules);
+	return true;
+}
+
+// The main program is the one whose program headers the kernel passed on.
+static void modules_find_main(struct builder *builder)
+{
+	const struct image_process *process = &builder->info->process;
+	uint64_t address;
+	if (!auxv_find(builder->info, AT_PHDR, &address))
+		return;
+	for (size_t i = 0; i < process->mapping_count; i++) {
+		if (address < process->mappings[i].start || address >= process->mappings[i].end)
+			continue;
+		builder->modules->list[builder->owners[i]].is_main = true;
+		return;
+	}
+}
+
+// Programs are looked for; other files that were mapped are not, since nothing vouches for them.
+static bool module_is_program(const struct builder *builder, size_t index)
+{
+	const struct modules *modules = builder->modules;
+	const struct module *module = &modules->list[index];
+	if (module->loaded || module->is_main || module->dynamic != 0)
+		return true;
+	static const char *const memory[] = {"/dev/", "/SYSV", "/memfd:", "/anon_hugepage", "/["};
+	for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+		if (strncmp(module->path, memory[i], strlen(memory[i])) == 0)
+			return false;
+	return module->state == MODULE_MISSING;
+}
+
+static int path_compare(const void *a, const void *b, void *list)
+{
+	const struct module *x = (const struct module *)list + *(const uint32_t *)a;
+	const struct module *y = (const struct module *)list + *(const uint32_t *)b;
+	const int order = strcmp(x->path, y->path);
+	return order != 0 ? order : (x > y) - (x < y);
+}
+
+// Find the programs that other modules are parts of.
+static bool modules_find_origins(struct modules *modules)
+{
+	uint32_t *order AUTO_FREE = calloc(modules->count + 1, sizeof *order);
+	if (order == NULL)
+		return false;
+	for (size_t i = 0; i < modules->count; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, modules->count, sizeof *order, path_compare, modules->list);
+	for (size_t i = 0, next; i < modules->count; i = next) {
+		const char *path = modules->list[order[i]].path;
+		uint32_t program = UINT32_MAX;
+		for (next = i;
+			next < modules->count && strcmp(modules->list[order[next]].path, path) == 0;
+			next++)
+			if (modules->list[order[next]].loaded && program == UINT32_MAX)
+				program = order[next];
+		for (; program != UINT32_MAX && i < next; i++)
+			if (!modules->list[order[i]].loaded)
+				modules->list[order[i]].origin = program;
+	}
+	return true;
+}
+
+static void modules_find_files(struct builder *builder)
+{
+	struct modules *modules = builder->modules;
+	// An executable part without a header in the dump can be a program's all the same.
+	for (size_t i = 0; i < modules->range_count; i++) {
+		struct module *owner = &modules->list[modules->ranges[i].module];
+		if ((modules->ranges[i].flags & PF_X) != 0 && owner->state == MODULE_DATA)
+			owner->state = MODULE_MISSING;
+	}
+	for (size_t i = 0; i < modules->count; i++) {
+		struct module *module = &modules->list[i];
+		if (module->state == MODULE_MEMORY || module->file != NULL)
+			continue;
+		if (module->origin != UINT32_MAX || !module_is_program(builder, i)) {
+			module->state = MODULE_DATA;
+			continue;
+		}
+		module->state = MODULE_MISSING;
+		struct binary_context context = {builder->image, builder->options, builder->diag,
+			builder->owners, (uint32_t)i};
+		if (builder->options->search)
+			binary_find(&context, module);
+	}
+}
+
+// The parts of a verified file that no process can have changed.
+static bool module_add_overlay(struct modules *modules, const struct module *module)
+{
+	struct overlay *overlay = modules->overlay;
+	for (unsigned i = 0; i < module->elf.segment_count; i++) {
+		const struct elf_segment *segment = &module->elf.segments[i];
+		const uint64_t start = module->bias + segment->address;
+		uint64_t end;
+		if (segment->type != PT_LOAD || (segment->flags & PF_W) != 0 ||
+			segment->file_size == 0 ||
+			__builtin_add_overflow(start, segment->file_size, &end))
+			continue;
+		const struct overlay_range range = {
+			start, segment->file_size, segment->offset, module->file};
+		if (!overlay_add(overlay, range))
+			return false;
+	}
+	return true;
+}
+
+static bool modules_add_overlay(struct builder *builder)
+{
+	struct modules *modules = builder->modules;
+	for (size_t i = 0; i < modules->count; i++)
+		if (modules->list[i].file != NULL &&
+			!module_add_overlay(modules, &modules->list[i]))
+			return false;
+	overlay_sort(modules->overlay);
+	image_set_overlay(builder->image, modules->overlay);
+	return true;
+}
+
+bool modules_add_file(
+	struct modules *modules, struct image *image, struct module *module, const char *path)
+{
+	const struct binary_context context = {.image = image};
+	if (module->file != NULL || module->build_id.size == 0 || !module->loaded ||
+		!binary_try(&context, module, path))
+		return false;
+	const bool done = module_add_overlay(modules, module);
+	overlay_sort(modules->overlay);
+	return done;
+}
+
+static bool modules_build(struct builder *builder)
+{
+	if (builder->info->process.mapping_count > 0) {
+		if (!modules_from_mappings(builder))
+			return false;
+		modules_find_main(builder);
+	} else {
+		if (!modules_from_linkmap(builder))
+			return false;
+		if (builder->modules->count == 0 && !modules_from_headers(builder))
+			return false;
+	}
+	if (!modules_add_vdso(builder))
+		return false;
+	if (!modules_find_origins(builder->modules))
+		return false;
+	modules_find_files(builder);
+	if (!modules_add_segments(builder) || !modules_add_overlay(builder))
+		return false;
+	for (size_t i = 0; i < builder->modules->count; i++) {
+		struct module *module = &builder->modules->list[i];
+		if (module->is_main)
+			builder->modules->main = module;
+		if (module->start > module->end)
+			module->start = module->end = 0;
+	}
+	return true;
+}
+
+// The file that the user names must be one; which one is a matter of its build-id.
+static bool exe_check(const char *path, struct error *err)
+{
+	return binary_is_program(path) ||
+	       error_set(err,
+		       "%s: is not an ELF executable that can be read; give the program that "
+		       "dumped core with --exe",
+		       path);
+}
+
+bool modules_create(struct image *image, const struct module_options *options, struct diag *diag,
+	struct error *err, struct modules **ret)
+{
+	const struct image_info *info = image_info(image);
+	if (options->exe != NULL && !exe_check(options->exe, err))
+		return false;
+	struct builder builder = {.image = image, .info = info, .options = options, .diag = diag};
+	builder.modules = calloc(1, sizeof *builder.modules);
+	struct overlay *overlay = calloc(1, sizeof *overlay);
+	if (builder.modules == NULL || overlay == NULL) {
+		free(builder.modules);
+		free(overlay);
+		return error_memory(err);
+	}
+	builder.modules->overlay = overlay;
+	const bool known = info->format == IMAGE_ELF_CORE && !info->overridden;
+	const bool built = !known || modules_build(&builder);
+	free(builder.owners);
+	if (!built) {
+		modules_destroy(builder.modules, image);
+		return error_memory(err);
+	}
+	*ret = builder.modules;
+	return true;
+}
+
+void modules_destroy(struct modules *modules, struct image *image)
+{
+	if (modules == NULL)
+		return;
+	image_set_overlay(image, NULL);
+	for (size_t i = 0; i < modules->count; i++) {
+		struct module *module = &modules->list[i];
+		free(module->path);
+		free(module->refused);
+		elf_deinit(&module->elf);
+		local_file_destroy(module->file);
+	}
+	overlay_deinit(modules->overlay);
+	free(modules->overlay);
+	free(modules->ranges);
+	free(modules->list);
+	free(modules);
+}
+
+const struct module *modules_locate(
+	const struct modules *modules, const struct module *module, uint64_t address, uint64_t *ret)
+{
+	*ret = address - module->bias;
+	if (module->origin == UINT32_MAX)
+		return module;
+	const struct module *program = &modules->list[module->origin];
+	return elf_offset_address(&program->elf, *ret, ret) ? program : module;
+}
+
+const char *module_state_name(const struct module *module)
+{
+	static const char *const names[] = {
+		[MODULE_DATA] = "data",
+		[MODULE_OK] = "ok",
+		[MODULE_UNVERIFIED] = "unverified",
+		[MODULE_MISMATCH] = "mismatch",
+		[MODULE_MISSING] = "missing",
+		[MODULE_MEMORY] = "ok",
+	};
+	return module->state == MODULE_OK && module->stripped ? "stripped" : names[module->state];
+}
+
+const struct module_range *modules_find(const struct modules *modules, uint64_t address)
+{
+	size_t low = 0, high = modules->range_count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (modules->ranges[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == modules->range_count || address < modules->ranges[low].start)
+		return NULL;
+	return &modules->ranges[low];
+}

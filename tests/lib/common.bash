@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+# What all test files share. Loaded by each with `load lib/common`.
+# shellcheck shell=bash disable=SC2154,SC2034 # bats sets output, stderr, ...; tests use cores, ...
+
+bats_require_minimum_version 1.5.0
+
+repo=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
+lib=$repo/tests/lib
+cores=$repo/../shared/cores
+fixtures=$repo/build/fixtures
+PATH=$lib:$repo/scripts:$PATH
+export LC_ALL=C
+
+TOPLEAK=$(realpath -m -- "${TOPLEAK:-$repo/build/topleak}")
+
+# topleak -STATUS ARG...: runs it, demands this exit status, and sets output, stderr and their lines
+topleak() {
+	run --separate-stderr "$1" "$TOPLEAK" "${@:2}"
+}
+
+# fails TEXT...: the run before printed nothing but one line of error, which contains each TEXT
+fails() {
+	[ -z "$output" ]
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ ${stderr_lines[0]} == "topleak: "* ]]
+	local text
+	for text; do
+		contains "$stderr" "$text"
+	done
+}
+
+# contains STRING TEXT, lacks STRING TEXT: say what they looked at when they fail
+contains() {
+	[[ $1 == *"$2"* ]] || { printf 'no "%s" in:\n%s\n' "$2" "$1" && false; }
+}
+lacks() {
+	[[ $1 != *"$2"* ]] || { printf '"%s" in:\n%s\n' "$2" "$1" && false; }
+}
+
+# equal GOT EXPECTED
+equal() {
+	[ "$1" = "$2" ] || { diff -u <(printf '%s\n' "$2") <(printf '%s\n' "$1") || false; }
+}
+
+# is FILTER: jq says that FILTER is true of the output
+is() {
+	jq -e "$1" <<<"$output" >/dev/null || { printf 'not so: %s\n%s\n' "$1" "$output" && false; }
+}
+
+needs() {
+	local command
+	for command; do
+		command -v "$command" >/dev/null || skip "no $command"
+	done
+}
+
+# A sanitizer reserves terabytes of addresses and keeps freed memory.
+sanitized() {
+	grep -q __asan_init "$TOPLEAK"
+}
+
+# as_other COMMAND...: runs it as a user who may not read everything
+as_other() {
+	if [ "$(id -u)" -eq 0 ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+	else
+		"$@"
+	fi
+}
+
+# fixture NAME COMMAND...: the path of build/fixtures/NAME, which the command makes if it is not
+# there, or older than the tests' own sources; @ in its words stands for the path
+fixture() {
+	local path=$fixtures/$1
+	shift
+	if [ ! -e "$path" ] || [ -n "$(find "$repo/fixtures" "$repo/scripts/dump" -newer "$path")" ]; then
+		mkdir -p "$fixtures"
+		"${@//@/$path}" >&2 3>&- || return
+	fi
+	echo "$path"
+}
+
+# The leak fixture as an executable, and its core as the kernel and as gdb write it.
+leak() {
+	fixture leak "${CXX:-c++}" -o @ "$repo/fixtures/leak.cpp"
+}
+leak_core() {
+	fixture leak.core dump @ "$(leak)"
+}

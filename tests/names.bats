@@ -1,0 +1,381 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Names of words: which file gives them, and which must not.
+
+load lib/common
+
+setup_file() {
+	leak >/dev/null
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# A program that leaks a little, its own copy for each test: `little NAME FLAG...`
+little() {
+	local name=$1
+	shift
+	sed 's/1000000/1000/' "$repo/fixtures/leak.cpp" >little.cpp
+	"${CXX:-c++}" -o "$name" "$@" little.cpp
+}
+
+# kernel_core CORE ARG...: the kernel's core, with -f FILTER if wanted
+kernel_core() {
+	dump -k "$@" || skip "the kernel writes no core where it can be read"
+}
+
+# description_of TEXT: the rows whose description is this
+has_row() {
+	grep -qE "^0x[0-9a-f]+ : [0-9]+  $1\$" <<<"$output" || { printf 'no "%s" in:\n%s\n' "$1" "$output" && false; }
+}
+
+# build_id FILE
+build_id() {
+	readelf -nW "$1" | sed -n 's/.*Build ID: //p'
+}
+
+@test "a vtable pointer has its class's name" {
+	cp "$(leak)" leak
+	kernel_core core ./leak
+	topleak -0 core
+	has_row 'vtable for A\+16 \(leak\)'
+	equal "$stderr" ""
+}
+
+@test "the same from gdb's core" {
+	needs gdb
+	little leak
+	dump -g core ./leak
+	topleak -0 core
+	has_row 'vtable for A\+16 \(leak\)'
+}
+
+@test "the same if the program is stripped" {
+	cp "$(leak)" leak
+	kernel_core core ./leak
+	strip -s leak
+	topleak -0 core
+	has_row 'vtable for A\+16 \(leak\)'
+	equal "$stderr" ""
+	topleak -0 -v core
+	contains "$stderr" "leak: stripped, build-id ok"
+	# Stripped before it ran, too.
+	kernel_core core ./leak
+	topleak -0 core
+	has_row 'vtable for A\+16 \(leak\)'
+}
+
+@test "the same if the program is deleted, and the core has its pages" {
+	little leak
+	kernel_core -f 0x37 core ./leak
+	rm leak
+	topleak -0 core
+	has_row 'vtable for A\+16 \(leak\)'
+	topleak -0 -ojson core
+	is '.modules | any(.main and .state == "missing")'
+}
+
+@test "without its pages a deleted program is an offset" {
+	little leak
+	kernel_core core ./leak
+	rm leak
+	topleak -0 -k data -n 1 core
+	[[ $output =~ ^0x[0-9a-f]+\ :\ [0-9]+\ \ leak\+0x[0-9a-f]+$ ]]
+	equal "$stderr" ""
+}
+
+@test "another build of the program gives no name, and one warning" {
+	little leak
+	kernel_core core ./leak
+	local before after
+	before=$(build_id leak)
+	sed -i 's/\<A\>/B/g' little.cpp
+	"${CXX:-c++}" -o leak little.cpp
+	after=$(build_id leak)
+	[ "$before" != "$after" ]
+	topleak -0 core
+	lacks "$output" "vtable for B"
+	lacks "$output" "vtable for A"
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	contains "$stderr" "$PWD/leak"
+	contains "$stderr" "$before"
+	contains "$stderr" "$after"
+	topleak -0 -ojson core
+	is ".modules | any(.main and .state == \"mismatch\" and .build_id == \"$before\" and .file_build_id == \"$after\")"
+}
+
+@test "--exe, and a program before the core, say where the program is" {
+	little leak
+	kernel_core core ./leak
+	mv leak moved
+	topleak -0 core
+	lacks "$output" "vtable for A"
+	topleak -0 --exe moved core
+	has_row 'vtable for A\+16 \(leak\)'
+	topleak -0 moved core
+	has_row 'vtable for A\+16 \(leak\)'
+	topleak -0 -ogdb moved core
+	contains "$output" "info symbol"
+	# One dump, so no heading.
+	topleak -0 --no-names -n 1 moved core
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+@test "--exe: a wrong one is refused with a warning, what is no program with an error" {
+	little leak
+	kernel_core core ./leak
+	topleak -0 --exe "$(command -v ls)" core
+	has_row 'vtable for A\+16 \(leak\)'
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	contains "$stderr" "build-id"
+	topleak -1 --exe little.cpp core
+	fails "little.cpp" "not an ELF executable"
+	topleak -1 --exe missing core
+	fails "missing"
+}
+
+@test "--sysroot: files below a folder come first, by the paths in the dump" {
+	little leak
+	kernel_core core ./leak
+	mkdir -p "root$PWD"
+	mv leak "root$PWD"
+	topleak -0 core
+	lacks "$output" "vtable for A"
+	topleak -0 --sysroot root core
+	has_row 'vtable for A\+16 \(leak\)'
+	topleak -0 --sysroot root -ojson core
+	is ".modules | any(.main and .file == \"root/$PWD/leak\")"
+}
+
+@test "libraries of another version give no names; --sysroot with the right ones does" {
+	cat >lib.c <<-'END'
+		#ifndef NAME
+		#define NAME right
+		#endif
+		int NAME(void) { return VALUE; }
+	END
+	cat >main.c <<-'END'
+		#include <stdlib.h>
+		int right(void);
+		static int (*volatile *table)(void);
+		int main(void)
+		{
+			table = calloc(1000, sizeof *table);
+			for (int i = 0; i < 1000; i++)
+				table[i] = right;
+			abort();
+		}
+	END
+	"${CC:-cc}" -shared -fPIC -DVALUE=1 -o libright.so lib.c
+	"${CC:-cc}" -o main main.c -L. -lright -Wl,-rpath,"$PWD"
+	kernel_core core ./main
+	topleak -0 -k code -n 1 core
+	has_row 'right \(libright.so\)'
+	mkdir -p "root$PWD"
+	mv libright.so "root$PWD"
+	"${CC:-cc}" -shared -fPIC -DVALUE=2 -DNAME=wrong -o libright.so lib.c
+	topleak -0 -k code -n 1 core
+	has_row 'libright.so\+0x[0-9a-f]+'
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	contains "$stderr" "$(build_id libright.so)"
+	topleak -0 -v core
+	contains "$stderr" "libright.so: mismatch"
+	topleak -0 --sysroot root -k code -n 1 core
+	has_row 'right \(libright.so\)'
+	equal "$stderr" ""
+}
+
+@test "without build-ids: a file whose headers agree is unverified, another one refused" {
+	little leak -Wl,--build-id=none
+	kernel_core core ./leak
+	topleak -0 -ojson core
+	is '.modules | any(.main and .state == "unverified")'
+	topleak -0 core
+	has_row 'vtable for A\+16 \(leak\)'
+	echo 'int main() { throw 1; }' >other.cpp
+	"${CXX:-c++}" -Wl,--build-id=none -o leak other.cpp
+	topleak -0 core
+	lacks "$output" "vtable for A"
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	contains "$stderr" "program headers"
+}
+
+@test "without the ELF headers in the core the mappings must agree" {
+	little leak
+	kernel_core -f 0x23 core ./leak
+	topleak -0 -ojson core
+	is '.modules | any(.main and .state == "unverified" and .build_id == null)'
+	topleak -0 core
+	has_row 'vtable for A\+16 \(leak\)'
+	cp "$(command -v ls)" leak
+	topleak -0 core
+	lacks "$output" "vtable for A"
+	contains "$stderr" "program headers"
+}
+
+@test "separate debug files: .gnu_debuglink beside, in .debug, below --debug-dir, and by build-id" {
+	cat >main.c <<-'END'
+		#include <stdlib.h>
+		static int callback(void) { return 1; }
+		static int (*volatile *table)(void);
+		int main(void)
+		{
+			table = calloc(1000, sizeof *table);
+			for (int i = 0; i < 1000; i++)
+				table[i] = callback;
+			abort();
+		}
+	END
+	local place id
+	"${CC:-cc}" -g -o main main.c
+	objcopy --only-keep-debug main main.debug
+	objcopy --strip-all --add-gnu-debuglink=main.debug main
+	kernel_core core ./main
+	id=$(build_id main)
+	mv main.debug kept
+	topleak -0 -k code -n 1 core
+	has_row 'main\+0x[0-9a-f]+'
+	for place in main.debug .debug/main.debug; do
+		install -D kept "$place"
+		topleak -0 -k code -n 1 core
+		has_row 'callback \(main\) at main.c:2'
+		rm "$place"
+	done
+	for place in "debug/$PWD/main.debug" "debug/.build-id/${id:0:2}/${id:2}.debug"; do
+		install -D kept "$place"
+		topleak -0 --debug-dir debug -k code -n 1 core
+		has_row 'callback \(main\) at main.c:2'
+		rm "$place"
+	done
+	# One of another build is not used.
+	sed -i 's/return 1/return 2/' main.c
+	"${CC:-cc}" -g -o other main.c
+	objcopy --only-keep-debug other main.debug
+	topleak -0 -k code -n 1 core
+	has_row 'main\+0x[0-9a-f]+'
+}
+
+@test "the program itself from a build-id directory" {
+	little leak
+	kernel_core core ./leak
+	local id
+	id=$(build_id leak)
+	install -D leak "debug/.build-id/${id:0:2}/${id:2}"
+	rm leak
+	topleak -0 --debug-dir debug core
+	has_row 'vtable for A\+16 \(leak\)'
+}
+
+@test "compressed debug sections and MiniDebugInfo" {
+	needs xz
+	cat >main.c <<-'END'
+		#include <stdlib.h>
+		static int callback(void) { return 1; }
+		static int (*volatile *table)(void);
+		int main(void)
+		{
+			table = calloc(1000, sizeof *table);
+			for (int i = 0; i < 1000; i++)
+				table[i] = callback;
+			abort();
+		}
+	END
+	"${CC:-cc}" -g -gz=zlib -o main main.c
+	kernel_core core ./main
+	topleak -0 -k code -n 1 core
+	has_row 'callback \(main\) at main.c:2'
+	objcopy --strip-debug main mini
+	xz mini
+	strip -s main
+	objcopy --add-section .gnu_debugdata=mini.xz main
+	topleak -0 -k code -n 1 core
+	has_row 'callback \(main\)'
+}
+
+@test "a debuginfod server is asked with --debuginfod only" {
+	needs debuginfod curl strace
+	cat >main.c <<-'END'
+		#include <stdlib.h>
+		static int callback(void) { return 1; }
+		static int (*volatile *table)(void);
+		int main(void)
+		{
+			table = calloc(1000, sizeof *table);
+			for (int i = 0; i < 1000; i++)
+				table[i] = callback;
+			abort();
+		}
+	END
+	mkdir served
+	"${CC:-cc}" -g -o served/main main.c
+	cp served/main main
+	strip -s main
+	kernel_core core ./main
+	export DEBUGINFOD_CACHE_PATH=$PWD/cache DEBUGINFOD_URLS
+	local port=$((20000 + RANDOM % 20000)) server tries
+	DEBUGINFOD_URLS=
+	debuginfod -d "$PWD/db.sqlite" -p "$port" -F served >log 2>&1 3>&- &
+	server=$!
+	DEBUGINFOD_URLS=http://127.0.0.1:$port
+	for ((tries = 0; tries < 100; tries++)); do
+		curl -sfo /dev/null "$DEBUGINFOD_URLS/buildid/$(build_id main)/debuginfo" && break
+		sleep 0.1
+	done
+	run --separate-stderr strace -f -qq -e trace=connect -o calls "$TOPLEAK" -k code -n 1 core
+	lacks "$(cat calls)" AF_INET
+	has_row 'main\+0x[0-9a-f]+'
+	topleak -0 --debuginfod -k code -n 1 core
+	# And the program itself, if it is not here.
+	mv main gone
+	local first=$output
+	topleak -0 --debuginfod -k code -n 1 core
+	kill "$server"
+	equal "$first" "$output"
+	has_row 'callback \(main\) at main.c:2'
+}
+
+@test "--debuginfod without a server, or with one that does not answer, is a warning or nothing" {
+	little leak
+	kernel_core core ./leak
+	strip -s leak
+	DEBUGINFOD_URLS='' topleak -0 --debuginfod core
+	has_row 'vtable for A\+16 \(leak\)'
+	contains "$stderr" DEBUGINFOD_URLS
+	# A port that nobody listens at; DEBUGINFOD_CACHE_PATH would be the home otherwise.
+	DEBUGINFOD_CACHE_PATH=$PWD/cache DEBUGINFOD_URLS=http://127.0.0.1:9 topleak -0 --debuginfod core
+	has_row 'vtable for A\+16 \(leak\)'
+}
+
+@test "--no-demangle prints symbols as they are" {
+	little leak
+	kernel_core core ./leak
+	topleak -0 --no-demangle core
+	has_row '_ZTV1A\+16 \(leak\)'
+	strip -s leak
+	topleak -0 --no-demangle core
+	has_row '_ZTV1A\+16 \(leak\)'
+}
+
+@test "without libdw and libiberty there are class names and offsets all the same" {
+	[ "$TOPLEAK" = "$repo/build/topleak" ] || skip "the same for every build"
+	make -C "$repo" BUILD="$PWD/build" HAVE_LIBDW=0 HAVE_LIBIBERTY=0 CFLAGS=-Werror >/dev/null
+	little leak
+	kernel_core core ./leak
+	TOPLEAK=$PWD/build/topleak
+	topleak -0 core
+	has_row '_ZTV1A\+16 \(leak\)'
+}
+
+@test "the header names the program, what is missing, and with -v all" {
+	little leak
+	kernel_core core ./leak
+	topleak -0 -v core
+	contains "$stderr" "memory: heap "
+	contains "$stderr" "$PWD/leak: build-id ok, at 0x"
+	contains "$stderr" "build-id $(build_id leak)"
+	contains "$stderr" "[vdso]: ok"
+	rm leak
+	topleak -0 -v core
+	contains "$stderr" "$PWD/leak: missing"
+}
