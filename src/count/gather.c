@@ -113,3 +113,22 @@ uint64_t gather_count(const struct gather *gather, uint64_t word)
 		at = slot_after(gather, at);
 	return gather->entries[at].count;
 }
+
+static int entry_compare(const void *left, const void *right)
+{
+	const struct gather_entry *a = left, *b = right;
+	return a->word < b->word ? -1 : a->word > b->word;
+}
+
+size_t gather_list(struct gather *gather)
+{
+	const count_rank low = atomic_load(gather->low);
+	size_t count = 0;
+	for (size_t i = 0; i < gather->slots; i++) {
+		const struct gather_entry entry = gather->entries[i];
+		if (entry.count != 0 && gather->rank(gather->context, entry.word) >= low)
+			gather->entries[count++] = entry;
+	}
+	qsort(gather->entries, count, sizeof *gather->entries, entry_compare);
+	return count;
+}

@@ -36,3 +36,6 @@ void gather_deinit(struct gather *gather);
 void gather_add(struct gather *gather, uint64_t word);
 // The count of a word; 0 if it is not in the table.
 uint64_t gather_count(const struct gather *gather, uint64_t word);
+// Forget what has fallen out of the window and sort by word; the table only holds a list then, of
+// the length returned.
+size_t gather_list(struct gather *gather);
