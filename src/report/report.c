@@ -32,32 +32,43 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 	return true;
 }
 
+// Remember why writing failed; later calls may change errno.
+static void report_look(struct report *report)
+{
+	if (report->failure == 0 && ferror(report->stream))
+		report->failure = errno;
+}
+
 void report_begin(struct report *report, const struct report_head *head)
 {
 	report->head = head;
 	report->rows = 0;
 	report->writer->begin(report);
+	report_look(report);
 }
 
 void report_word(struct report *report, const struct report_word *row)
 {
+	if (report->failure != 0)
+		return;
 	report->writer->word(report, row);
 	report->rows++;
+	report_look(report);
 }
 
 void report_end(struct report *report)
 {
 	report->writer->end(report);
 	report->answers++;
+	report_look(report);
 }
 
 bool report_flush(struct report *report, struct error *err)
 {
 	if (report->lost)
 		return error_memory(err);
-	errno = 0;
 	if (fflush(report->stream) == 0 && !ferror(report->stream))
 		return true;
-	return error_set(err, "cannot write the output: %s",
-		errno != 0 ? strerror(errno) : "an earlier write failed");
+	report_look(report);
+	return error_set(err, "cannot write the output: %s", strerror(report->failure));
 }
