@@ -61,7 +61,9 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		options->progress == WHEN_ALWAYS ||
 		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
 	progress_init(&dump.progress, watched ? stderr : NULL);
-	const bool ok = dump_open(&dump, path, exe, err) && answer_words(&dump, report, err);
+	const bool ok = dump_open(&dump, path, exe, err) &&
+			(find_asked(options) ? answer_find(&dump, report, err)
+					     : answer_words(&dump, report, err));
 	progress_clear(&dump.progress);
 	dump_close(&dump);
 	return ok;
@@ -168,7 +170,7 @@ static int information(const struct options *options, struct diag *diag)
 	if (options->help)
 		options_help(stdout);
 	else
-		printf("topleak %s\n", TOPLEAK_VERSION);
+		options_version(stdout);
 	if (output_close(&err))
 		return EXIT_SUCCESS;
 	diag_error(diag, &err);

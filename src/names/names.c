@@ -194,7 +194,9 @@ static char *symbol_display(const struct names *names, const char *symbol)
 	const char *version = strchr(symbol + 1, '@');
 	char *plain =
 		version != NULL ? strndup(symbol, (size_t)(version - symbol)) : strdup(symbol);
-	char *readable = plain != NULL && !names->options.mangled ? demangle(plain) : NULL;
+	bool too_long;
+	char *readable =
+		plain != NULL && !names->options.mangled ? demangle(plain, &too_long) : NULL;
 	if (readable == NULL)
 		return plain;
 	free(plain);
@@ -240,11 +242,12 @@ static bool names_add_class(struct names *names, const struct module *module, ui
 	if (!rtti_find(names->image, names->modules, address, &rtti))
 		return false;
 	char *mangled AUTO_FREE = rtti.type;
-	char *name AUTO_FREE = names->options.mangled ? NULL : demangle_type(mangled);
-	// What the demangler does not take is no type, unless there is no demangler.
-	const bool known = name != NULL || names->options.mangled || !DEMANGLE_AVAILABLE;
-	if (!known && strlen(mangled) < DEMANGLE_LONG)
+	bool too_long = false;
+	char *readable AUTO_FREE = demangle_type(mangled, &too_long);
+	// What the demangler does not take is no type.
+	if (readable == NULL && !too_long && DEMANGLE_AVAILABLE)
 		return false;
+	const char *name = names->options.mangled ? NULL : readable;
 	text_add(&names->text, name != NULL ? "vtable for " : "_ZTV");
 	text_add_plain(&names->text, name != NULL ? name : mangled);
 	if (rtti.primary)
@@ -282,7 +285,8 @@ static bool names_add_rust(struct names *names, const struct module *module, uin
 		align == 0 || (align & (align - 1)) != 0 || size % align != 0 ||
 		!names_find_symbol(names, drop, &symbol) || symbol.offset != 0)
 		return false;
-	char *name AUTO_FREE = demangle(symbol.name);
+	bool too_long;
+	char *name AUTO_FREE = demangle(symbol.name, &too_long);
 	if (name == NULL || strncmp(name, prefix, sizeof prefix - 1) != 0)
 		return false;
 	text_add(&names->text, "vtable with ");
@@ -419,4 +423,35 @@ struct name names_describe(struct names *names, uint64_t value)
 bool names_lost(const struct names *names)
 {
 	return names->text.lost;
+}
+
+size_t names_spans(const struct names *names, const struct span **ret)
+{
+	*ret = names->places.spans;
+	return names->places.count;
+}
+
+const char *names_span(struct names *names, size_t index)
+{
+	const struct place *place = &names->places.list[index];
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	switch (place->type) {
+	case PLACE_MODULE:
+		text_add(&names->text, "%s of ", kind_name(names->places.spans[index].kind));
+		text_add_plain(&names->text, names->modules->list[place->module].name);
+		break;
+	case PLACE_BREAK:
+	case PLACE_ARENA:
+	case PLACE_BLOCKS:
+		text_add(&names->text, "heap");
+		break;
+	case PLACE_STACK:
+		text_add(&names->text, "stack of thread %" PRId64, place->thread);
+		break;
+	case PLACE_ANON:
+		text_add(&names->text, "anonymous memory");
+		break;
+	}
+	return names->text.bytes;
 }

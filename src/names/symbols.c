@@ -29,8 +29,8 @@ struct entry {
 	uint32_t index;
 	uint16_t rank; // of several at one address, the highest is chosen
 	uint8_t source;
-	bool sized;
-	bool linkage; // in the procedure linkage table
+	bool sized : 1;
+	bool linkage : 1; // in the procedure linkage table
 };
 
 struct section {
