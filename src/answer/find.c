@@ -598,6 +598,15 @@ static bool pattern_answer(struct answer *answer, struct error *err)
 	return words_answer(answer, &pattern.word, 1, err);
 }
 
+static bool type_answer(struct answer *answer, struct error *err)
+{
+	uint64_t values[WORD_VALUES_MAX];
+	size_t count;
+	return type_find(answer->dump, answer->dump->options->type, WORD_VALUES_MAX, err, values,
+		       &count) &&
+	       words_answer(answer, values, count, err);
+}
+
 bool answer_find(struct dump *dump, struct report *report, struct error *err)
 {
 	struct answer answer = answer_of(dump, report);
@@ -607,7 +616,7 @@ bool answer_find(struct dump *dump, struct report *report, struct error *err)
 	else if (dump->options->find != NULL)
 		ok = pattern_answer(&answer, err);
 	else
-		ok = error_usage(err, "--type: not yet");
+		ok = type_answer(&answer, err);
 	if (ok) {
 		dump_finish(dump, &answer.head);
 		dump_time(dump, 1, answer.options.threads);

@@ -31,8 +31,8 @@ struct options {
 	uint64_t progress;		       // enum when
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
-	const char *find;   // what to look for; NULL: nothing
-	const char *type;   // the class or symbol to look for; NULL: none
+	const char *find;		       // what to look for; NULL: nothing
+	const char *type;		       // the class or symbol to look for; NULL: none
 	const char *member; // fields, as members_parse (find/member.h) has them; NULL: none
 	const char *member_offset, *member_type; // the same, as topleaked has them
 	const char *around_range;		 // NULL: as usual
