@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# make all, check and install need no network, no root, and install no package. make demo and make
-# verify first install what is missing (scripts/setup).
+# make all, check, install and dist need no network, no root, and install no package. make demo,
+# verify, bench, static, deb and check-packages first install what is missing (scripts/setup).
 
 VERSION := 0.9.0
 CC ?= cc
@@ -10,11 +10,14 @@ LDFLAGS ?=
 PREFIX ?= /usr/local
 BINDIR := $(PREFIX)/bin
 MANDIR := $(PREFIX)/share/man
+DATADIR := $(PREFIX)/share/topleak
 # Where each shell looks for completions, and the file's name there.
 COMPLETIONS = bash:bash-completion/completions/topleak \
 	zsh:zsh/site-functions/_topleak \
 	fish:fish/vendor_completions.d/topleak.fish
 BUILD ?= build
+# 1: a program that needs no library where it runs (make static).
+STATIC ?= 0
 
 HASH := \#
 # 1 if a program with this header links with these libraries; HAVE_X=0 or 1 overrides each probe.
@@ -27,12 +30,25 @@ HAVE_LIBDW := $(or $(HAVE_LIBDW),$(call probe,elfutils/libdwfl.h,-ldw -lelf))
 HAVE_LIBIBERTY := $(or $(HAVE_LIBIBERTY),$(call probe,libiberty/demangle.h,-liberty))
 have = $(if $(filter 1,$(HAVE_$(1))),$(2))
 
-DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' \
+DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DTOPLEAK_STATIC=$(STATIC) \
 	$(foreach library,$(LIBRARIES),-DHAVE_$(library)=$(HAVE_$(library)))
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
-FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) '-ffile-prefix-map=$(CURDIR)=.' $(CPPFLAGS) $(CFLAGS)
+# What makes a fault harder to exploit. Checks of buffers need optimization, and are left to the user's
+# own flags, or to a sanitizer, where these have them.
+fortify = $(shell printf '$(HASH)include <stdio.h>\n' | \
+	$(CC) -O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -x c -c - -o /dev/null 2>/dev/null && echo 3 || echo 2)
+HARDEN := -fPIE -fstack-protector-strong $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),$(if \
+	$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),,\
+	-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(fortify)))
+HARDEN_LINK := $(if $(filter 1,$(STATIC)),,-pie) -Wl,-z,relro,-z,now
+FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) '-ffile-prefix-map=$(CURDIR)=.' $(HARDEN) $(CPPFLAGS) $(CFLAGS)
 LIBS := $(call have,LIBDW,-ldw) -lelf $(call have,LIBIBERTY,-liberty) $(call have,JANSSON,-ljansson) \
 	$(call have,LIBARCHIVE,-larchive) -ldl
+ifeq ($(STATIC),1)
+# What those need in turn, but for what tools/static.c keeps out.
+LIBS += -llzma -lzstd -llz4 -lbz2 -lz -lm
+LINK_STATIC := -static -s -Wl,--no-warnings,-Map=$(BUILD)/topleak.map
+endif
 
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
 ifneq ($(HAVE_JANSSON),1)
@@ -40,11 +56,15 @@ SOURCES := $(filter-out src/report/json.c,$(SOURCES))
 endif
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o)
 
-.PHONY: all check install uninstall demo verify asan bench lint clean
+ifeq ($(STATIC),1)
+OBJECTS += $(BUILD)/obj/static.o
+endif
+
+.PHONY: all check install uninstall demo verify asan bench lint dist deb static check-packages clean
 all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
-	$(CC) -pthread $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS)
+	$(CC) -pthread $(CFLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LINK_STATIC) -o $@ $(OBJECTS) $(LIBS)
 
 $(BUILD)/obj/%.o: tools/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -64,7 +84,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 # Everything is built anew when the compiler or a flag changes.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CC) $(FLAGS) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || echo '$(CC) $(FLAGS) $(LDFLAGS) $(LIBS)' >$@
+	@echo '$(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || echo '$(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)' >$@
 .PHONY: FORCE
 FORCE:
 
@@ -72,11 +92,15 @@ FORCE:
 $(BUILD)/test-engine: tests/engine.c $(filter $(BUILD)/obj/base/% $(BUILD)/obj/count/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-check: all $(BUILD)/test-engine
+$(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/names/kinds.o \
+		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
+
+check: all $(BUILD)/test-engine $(BUILD)/test-filter
 	tests/run
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:
@@ -92,21 +116,40 @@ bench: all
 	scripts/setup bench
 	bench/run $(BENCHFLAGS)
 
+dist:
+	scripts/packaging/dist $(VERSION) $(BUILD)
+
+deb:
+	scripts/setup package
+	scripts/packaging/deb $(VERSION) $(BUILD)
+
+static:
+	scripts/setup package
+	$(MAKE) BUILD=$(BUILD)/static STATIC=1 HAVE_JANSSON=1 HAVE_LIBARCHIVE=1 HAVE_LIBDW=1 HAVE_LIBIBERTY=1 \
+		$(BUILD)/static/topleak
+	scripts/packaging/licenses $(BUILD)/static/topleak.map >$(BUILD)/static/topleak.licenses
+
+# Needs root, the network, and some minutes.
+check-packages:
+	scripts/setup package
+	tests/run tests/packages/packages.bats
+
 lint:
 	clang-format --dry-run -Werror $(sort $(wildcard src/*.[ch] src/*/*.[ch] tools/*.c))
 	clang-tidy --quiet $(SOURCES) -- $(FLAGS)
 	mandoc -Tlint -Wwarning man/topleak.1
 
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1
-	install -m 755 $(BUILD)/topleak $(DESTDIR)$(BINDIR)/topleak
-	install -m 644 man/topleak.1 $(DESTDIR)$(MANDIR)/man1/topleak.1
+	install -D -m 755 $(BUILD)/topleak $(DESTDIR)$(BINDIR)/topleak
+	install -D -m 644 man/topleak.1 $(DESTDIR)$(MANDIR)/man1/topleak.1
+	install -D -m 644 share/topleak.schema.json $(DESTDIR)$(DATADIR)/topleak.schema.json
 	for entry in $(COMPLETIONS); do \
 		install -D -m 644 $(BUILD)/completions/topleak.$${entry%%:*} $(DESTDIR)$(PREFIX)/share/$${entry#*:} || exit; \
 	done
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/topleak $(DESTDIR)$(MANDIR)/man1/topleak.1
+	rm -f $(DESTDIR)$(BINDIR)/topleak $(DESTDIR)$(MANDIR)/man1/topleak.1 $(DESTDIR)$(DATADIR)/topleak.schema.json
+	rmdir $(DESTDIR)$(DATADIR) 2>/dev/null || true
 	for entry in $(COMPLETIONS); do rm -f $(DESTDIR)$(PREFIX)/share/$${entry#*:}; done
 
 clean:

@@ -265,3 +265,9 @@ void dump_time(const struct dump *dump, unsigned passes, unsigned threads)
 		seconds > 0 ? bytes * 1e-9 / seconds : 0, passes, passes == 1 ? "" : "es", threads,
 		threads == 1 ? "" : "s");
 }
+
+bool dump_flush(const struct dump *dump, struct report *report, struct error *err)
+{
+	report->lost = report->lost || names_lost(dump->names);
+	return report_flush(report, err);
+}

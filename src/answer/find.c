@@ -61,7 +61,7 @@ static bool answer_begin(struct answer *answer, bool partial, struct error *err)
 static bool answer_end(struct answer *answer, struct error *err)
 {
 	report_end(answer->report);
-	return report_flush(answer->report, err);
+	return dump_flush(answer->dump, answer->report, err);
 }
 
 // ---- texts

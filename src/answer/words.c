@@ -110,7 +110,7 @@ static bool words_report(struct dump *dump, const struct count_result *result,
 		report_word(report, &row);
 	}
 	report_end(report);
-	return report_flush(report, err);
+	return dump_flush(dump, report, err);
 }
 
 bool answer_words(struct dump *dump, struct report *report, struct error *err)

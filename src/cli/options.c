@@ -402,7 +402,8 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	};
 	if (!options_read(argc, argv, err, &options))
 		return false;
-	options.file_count = (size_t)(argc - optind);
+	// A caller may give no argument at all, not even the program's name.
+	options.file_count = argc > optind ? (size_t)(argc - optind) : 0;
 	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);
@@ -451,6 +452,19 @@ void options_help(FILE *stream)
 	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
 	      "The manual has it all: man topleak\n",
 		stream);
+}
+
+void options_version(FILE *stream)
+{
+	fprintf(stream, "topleak %s\n", TOPLEAK_VERSION);
+	// See tools/static.c.
+	if (TOPLEAK_STATIC)
+		fputs("Static build: --debuginfod is not possible. It contains parts of the GNU C\n"
+		      "library and GCC's (LGPL 2.1, GPL 3 with the runtime exception), libelf and\n"
+		      "libdw (LGPL 3 or GPL 2), libiberty (LGPL 2.1), jansson (MIT), libarchive\n"
+		      "(BSD), bzip2, lz4, xz, zlib and zstd (BSD, zlib, public domain);\n"
+		      "topleak.licenses, which comes with it, has the texts.\n",
+			stream);
 }
 
 bool options_info(size_t index, struct option_info *ret)

@@ -50,8 +50,9 @@ struct options {
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret);
 void options_deinit(struct options *options);
 
-// What --help prints.
+// What --help and --version print.
 void options_help(FILE *stream);
+void options_version(FILE *stream);
 
 // An option as it is known outside of this file: to what writes completions for shells.
 struct option_info {

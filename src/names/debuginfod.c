@@ -81,6 +81,11 @@ static bool session_begin(struct debuginfod *debuginfod)
 
 struct debuginfod *debuginfod_create(struct diag *diag)
 {
+	if (TOPLEAK_STATIC) {
+		diag_warn(diag, "--debuginfod: a static build of topleak cannot ask servers; use "
+				"an ordinary one, or fetch the debug file and use --debug-dir");
+		return NULL;
+	}
 	const char *servers = getenv("DEBUGINFOD_URLS");
 	if (servers == NULL || servers[0] == '\0') {
 		diag_warn(diag, "--debuginfod: DEBUGINFOD_URLS names no server; set it");

@@ -42,6 +42,9 @@ struct name {
 // Describe a word by its value (not as loaded, if the byte orders differ). Not thread-safe.
 struct name names_describe(struct names *names, uint64_t value);
 
+// Whether a description is incomplete because memory ran out.
+bool names_lost(const struct names *names);
+
 // What the process had loaded, with the state of its files.
 const struct modules *names_modules(const struct names *names);
 // Whether the main program has a symbol table, its own or in a separate debug file.

@@ -4,7 +4,7 @@
 
 bats_require_minimum_version 1.5.0
 
-repo=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+repo=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 lib=$repo/tests/lib
 cores=$repo/../shared/cores
 fixtures=$repo/build/fixtures
