@@ -168,8 +168,8 @@ static int sequence_take(
 		const struct window *window = &sequence->windows[sequence->current % WINDOWS];
 		while (sequence->active_next < sequence->active_count) {
 			const uint32_t index = sequence->active[sequence->active_next++];
-			*bytes = window_words(window, &sequence->image->ranges[index],
-				sequence->word_size, ret);
+			*bytes = window_words(
+				window, &sequence->image->ranges[index], sequence->word_size, ret);
 			if (ret->size > 0)
 				return 1;
 		}
