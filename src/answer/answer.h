@@ -50,7 +50,8 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 void dump_head_deinit(struct dump_head *head);
 // After the last row: what to do next, if the summary is wanted.
 void dump_finish(const struct dump *dump, const struct dump_head *head);
-// Write out what has been reported. An error also if memory was short while something was described.
+// Write out what has been reported. An error also if memory was short while something was
+// described.
 bool dump_flush(const struct dump *dump, struct report *report, struct error *err);
 // Print the time if it is wanted: so many passes over the memory, with so many threads.
 void dump_time(const struct dump *dump, unsigned passes, unsigned threads);

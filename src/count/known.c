@@ -150,11 +150,6 @@ void sample_merge(struct sample *sample, const struct hash *hash, const struct s
 	sample->words += other->words;
 }
 
-uint64_t sample_words(const struct sample *sample)
-{
-	return sample->words;
-}
-
 static int entry_compare(const void *left, const void *right)
 {
 	const struct entry *a = left, *b = right;
@@ -168,6 +163,7 @@ bool sample_teach(struct sample *sample, struct error *err, struct lesson *ret)
 	*ret = (struct lesson){
 		.words = calloc(sample->size, sizeof *ret->words),
 		.counts = calloc(sample->size, sizeof *ret->counts),
+		.words_seen = sample->words,
 		.rest = sample->words,
 	};
 	if (ret->words == NULL || ret->counts == NULL) {
