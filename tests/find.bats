@@ -152,6 +152,25 @@ texts() {
 	equal "$output" "$expected"
 }
 
+@test "--type: by name, with and without namespaces and symbols, and the nearest names" {
+	local vtable expected stripped=$BATS_TEST_TMPDIR/stripped
+	vtable=$(der_vtable)
+	topleak -0 --find "$vtable" --member 8:uint64 "$(der_core)"
+	expected=$output
+	topleak -0 --type Der --member 8:uint64 "$(der_core)"
+	equal "$output" "$expected"
+	strip -s -o "$stripped" "$(der)"
+	cp "$(der_core)" "$core"
+	topleak -0 --type Der --member 8:uint64 "$stripped" "$core"
+	equal "$output" "$expected"
+	topleak -2 --type Dur "$(der_core)"
+	fails "--type Dur" "nearest: Der"
+	topleak -2 --type Der --no-names "$(der_core)"
+	fails --type --no-names
+	topleak -2 -r --type Der "$(der_core)"
+	contains "$stderr" "--type: nothing is known of the addresses"
+}
+
 @test "where words are: stack, heap, data, and each address with --all" {
 	local vtable
 	vtable=$(der_vtable)
