@@ -155,13 +155,13 @@ texts() {
 @test "--type: by name, with and without namespaces and symbols, and the nearest names" {
 	local vtable expected stripped=$BATS_TEST_TMPDIR/stripped
 	vtable=$(der_vtable)
-	topleak -0 --find "$vtable" --member 8:uint64 "$(der_core)"
+	topleak -0 --find "$vtable" --member 8:uint64 -n 2 "$(der_core)"
 	expected=$output
-	topleak -0 --type Der --member 8:uint64 "$(der_core)"
+	topleak -0 --type Der --member 8:uint64 -n 2 "$(der_core)"
 	equal "$output" "$expected"
 	strip -s -o "$stripped" "$(der)"
 	cp "$(der_core)" "$core"
-	topleak -0 --type Der --member 8:uint64 "$stripped" "$core"
+	topleak -0 --type Der --member 8:uint64 -n 2 "$stripped" "$core"
 	equal "$output" "$expected"
 	topleak -2 --type Dur "$(der_core)"
 	fails "--type Dur" "nearest: Der"

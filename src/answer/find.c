@@ -2,6 +2,7 @@
 //
 // --strings, --find and --type.
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct answer {
 	// What is to be added to addresses: plain bytes are shown by their offset in the file.
 	uint64_t base;
 	struct dump_head head;
+	char next[64]; // see struct report_head
 };
 
 bool find_asked(const struct options *options)
@@ -54,6 +56,7 @@ static bool answer_begin(struct answer *answer, bool partial, struct error *err)
 	const uint64_t words = info->bytes_present / info->word_size;
 	if (!dump_head_init(answer->dump, mode, words, partial, err, &answer->head))
 		return false;
+	answer->head.head.next = answer->next;
 	report_begin(answer->report, &answer->head.head);
 	return true;
 }
@@ -116,6 +119,7 @@ static bool texts_answer(
 static bool strings_answer(struct answer *answer, struct error *err)
 {
 	struct text_result result;
+	snprintf(answer->next, sizeof answer->next, "--find TEXT");
 	if (!find_strings(answer->dump->options->min_length, &answer->options, err, &result))
 		return false;
 	const bool ok = texts_answer(answer, NULL, &result, err);
@@ -462,6 +466,9 @@ static bool words_report(struct answer *answer, struct question *question,
 {
 	const struct options *options = answer->dump->options;
 	struct report_word word = {.value = question->query.values[0]};
+	if (!question->query.around && !options->redact)
+		snprintf(answer->next, sizeof answer->next, "--find 0x%" PRIx64 " --around",
+			word.value);
 	if (!answer_begin(answer, result->partial, err))
 		return false;
 	dump_describe(answer->dump, &word);

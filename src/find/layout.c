@@ -169,8 +169,9 @@ static void layout_keep(struct layout *layout, const struct layout_place *place)
 	sampled->hash = hash;
 	memcpy(layout->words + sampled->words * fields, place->words,
 		fields * sizeof *layout->words);
-	memcpy(layout->present + sampled->words * fields, place->present,
-		fields * sizeof *layout->present);
+	for (size_t i = 0; i < fields; i++)
+		layout->present[sampled->words * fields + i] =
+			place->present == NULL || place->present[i];
 	for (size_t i = 0; i < LAYOUT_SAMPLE; i++)
 		if (layout->sample[i].hash > layout->sample[layout->highest].hash)
 			layout->highest = i;
@@ -180,7 +181,7 @@ void layout_add(struct layout *layout, const struct layout_place *place, uint64_
 {
 	for (size_t i = 0; i < layout->field_count; i++) {
 		struct field *field = &layout->fields[i];
-		if (!place->present[i]) {
+		if (place->present != NULL && !place->present[i]) {
 			field->skipped += layout->frozen ? 0 : count;
 			continue;
 		}

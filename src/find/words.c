@@ -117,15 +117,21 @@ static void layout_place(const struct words_job *job, struct layout *layout,
 {
 	const struct word_query *query = job->query;
 	const int64_t size = job->search.word_size;
+	const int64_t first = (int64_t)at + query->around_from * size;
+	const int64_t end = (int64_t)at + (query->around_to + 1) * size;
+	const bool whole = first >= 0 && end <= (int64_t)window->size;
 	uint64_t words[LAYOUT_FIELDS_MAX];
 	bool present[LAYOUT_FIELDS_MAX];
 	size_t count = 0;
-	for (int64_t i = query->around_from; i <= query->around_to; i++) {
-		present[count] = place_load(
-			&job->search, window, at, i * size, (unsigned)size, &words[count]);
-		count++;
-	}
-	const struct layout_place place = {window->address + at, words, present};
+	if (whole && size == 8 && job->search.order == ORDER_NATIVE)
+		memcpy(words, window->bytes + first, (size_t)(end - first));
+	else
+		for (int64_t i = query->around_from; i <= query->around_to; i++) {
+			present[count] = place_load(
+				&job->search, window, at, i * size, (unsigned)size, &words[count]);
+			count++;
+		}
+	const struct layout_place place = {window->address + at, words, whole ? NULL : present};
 	layout_add(layout, &place, 1);
 }
 
