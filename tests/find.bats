@@ -302,6 +302,16 @@ offset most frequent share distinct mostly
 	lacks "$output" $'\x1b'
 }
 
+@test "long texts are cut to the width of a terminal" {
+	needs script
+	printf 'needle %0100d\0' 7 >"$core"
+	output=$(TERM=xterm script -qec "stty cols 60; '$TOPLEAK' -q -r --color=never --find needle '$core'" /dev/null </dev/null | tr -d '\r')
+	local rows
+	mapfile -t rows <<<"$output"
+	[ "${#rows[1]}" -le 60 ]
+	contains "${rows[1]}" "..."
+}
+
 @test "--redact leaves out texts, values and arguments, in every mode and format" {
 	local secret=hunter2 vtable format question word
 	vtable=$(der_vtable)

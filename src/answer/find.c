@@ -26,7 +26,18 @@ bool find_asked(const struct options *options)
 	return options->strings || options->find != NULL || options->type != NULL;
 }
 
-static struct answer answer_of(struct dump *dump, struct report *report)
+static void watch_begin(void *context, uint64_t bytes)
+{
+	progress_begin(context, bytes);
+}
+
+static void watch_add(void *context, uint64_t bytes)
+{
+	progress_add(context, bytes);
+}
+
+static struct answer answer_of(
+	struct dump *dump, struct report *report, const struct sweep_watch *watch)
 {
 	const struct options *options = dump->options;
 	const struct image_info *info = image_info(dump->image);
@@ -43,6 +54,7 @@ static struct answer answer_of(struct dump *dump, struct report *report)
 				.threads = (unsigned)options->threads,
 				.stop = dump->stop,
 				.once = info->once,
+				.watch = watch,
 			},
 		.base = info->elf_class == 0 || info->raw_elf ? options->offset : 0,
 	};
@@ -616,7 +628,8 @@ static bool type_answer(struct answer *answer, struct error *err)
 
 bool answer_find(struct dump *dump, struct report *report, struct error *err)
 {
-	struct answer answer = answer_of(dump, report);
+	const struct sweep_watch watch = {watch_begin, watch_add, &dump->progress};
+	struct answer answer = answer_of(dump, report, &watch);
 	bool ok;
 	if (dump->options->strings)
 		ok = strings_answer(&answer, err);

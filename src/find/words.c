@@ -192,6 +192,7 @@ static struct sweep words_sweep(struct words_job *job)
 {
 	return (struct sweep){
 		.image = job->options->image,
+		.watch = job->options->watch,
 		.before = job->search.before,
 		.after = job->search.after,
 		.chunk = SWEEP_CHUNK,
@@ -554,6 +555,7 @@ bool find_each_word(const struct word_query *query, const struct find_options *o
 	place_search_init(&each.search, query, options->image);
 	struct sweep sweep = {
 		.image = options->image,
+		.watch = options->watch,
 		.before = each.search.before,
 		.after = each.search.after,
 		.chunk = SWEEP_CHUNK,
