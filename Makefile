@@ -52,7 +52,7 @@ ifeq ($(STATIC),1)
 OBJECTS += $(BUILD)/obj/static.o
 endif
 
-.PHONY: all check install uninstall demo verify asan bench lint dist deb static check-packages clean
+.PHONY: all check install uninstall demo verify asan bench lint picture dist deb static check-packages clean
 all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
@@ -103,6 +103,10 @@ verify:
 bench: all
 	scripts/setup bench
 	bench/run $(BENCHFLAGS)
+
+picture: all
+	scripts/bench-core 32M $(BUILD)/demo/service.core
+	scripts/picture $(BUILD)/topleak -k data -n 9 $(BUILD)/demo/service.core >docs/topleak.svg
 
 dist:
 	scripts/packaging/dist $(VERSION) $(BUILD)
