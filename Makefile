@@ -33,7 +33,15 @@ have = $(if $(filter 1,$(HAVE_$(1))),$(2))
 DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DTOPLEAK_STATIC=$(STATIC) \
 	$(foreach library,$(LIBRARIES),-DHAVE_$(library)=$(HAVE_$(library)))
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
-FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) '-ffile-prefix-map=$(CURDIR)=.' $(CPPFLAGS) $(CFLAGS)
+# What makes a fault harder to exploit. Checks of buffers need optimization, and are left to the user's
+# own flags, or to a sanitizer, where these have them.
+fortify = $(shell printf '$(HASH)include <stdio.h>\n' | \
+	$(CC) -O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -x c -c - -o /dev/null 2>/dev/null && echo 3 || echo 2)
+HARDEN := -fPIE -fstack-protector-strong $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),$(if \
+	$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),,\
+	-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(fortify)))
+HARDEN_LINK := $(if $(filter 1,$(STATIC)),,-pie) -Wl,-z,relro,-z,now
+FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) '-ffile-prefix-map=$(CURDIR)=.' $(HARDEN) $(CPPFLAGS) $(CFLAGS)
 LIBS := $(call have,LIBDW,-ldw) -lelf $(call have,LIBIBERTY,-liberty) $(call have,JANSSON,-ljansson) \
 	$(call have,LIBARCHIVE,-larchive) -ldl
 ifeq ($(STATIC),1)
@@ -56,7 +64,7 @@ endif
 all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
-	$(CC) -pthread $(CFLAGS) $(LDFLAGS) $(LINK_STATIC) -o $@ $(OBJECTS) $(LIBS)
+	$(CC) -pthread $(CFLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LINK_STATIC) -o $@ $(OBJECTS) $(LIBS)
 
 $(BUILD)/obj/%.o: tools/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -76,7 +84,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 # Everything is built anew when the compiler or a flag changes.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CC) $(FLAGS) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || echo '$(CC) $(FLAGS) $(LDFLAGS) $(LIBS)' >$@
+	@echo '$(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || echo '$(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)' >$@
 .PHONY: FORCE
 FORCE:
 
@@ -84,11 +92,15 @@ FORCE:
 $(BUILD)/test-engine: tests/engine.c $(filter $(BUILD)/obj/base/% $(BUILD)/obj/count/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-check: all $(BUILD)/test-engine
+$(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/names/kinds.o \
+		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
+
+check: all $(BUILD)/test-engine $(BUILD)/test-filter
 	tests/run
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:

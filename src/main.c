@@ -27,11 +27,12 @@ static void stop_handle(int number)
 	atomic_store(&stop_signal, number);
 }
 
-// SIGINT and SIGTERM end with what was found so far; the second one ends at once. A closed pipe
-// ends quietly, even where the parent ignores SIGPIPE.
+// SIGINT and SIGTERM end with what was found so far; the second one ends at once. They do not
+// interrupt the writing of it. A closed pipe ends quietly, even where the parent ignores SIGPIPE.
 static void signals_init(void)
 {
-	struct sigaction action = {.sa_handler = stop_handle, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction action = {
+		.sa_handler = stop_handle, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -60,7 +61,9 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		options->progress == WHEN_ALWAYS ||
 		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
 	progress_init(&dump.progress, watched ? stderr : NULL);
-	const bool ok = dump_open(&dump, path, exe, err) && answer_words(&dump, report, err);
+	const bool ok = dump_open(&dump, path, exe, err) &&
+			(find_asked(options) ? answer_find(&dump, report, err)
+					     : answer_words(&dump, report, err));
 	progress_clear(&dump.progress);
 	dump_close(&dump);
 	return ok;
@@ -100,6 +103,17 @@ static bool dumps_answer(
 		}
 	}
 	return ok;
+}
+
+// Some file systems say only when a file is closed that it could not be written.
+static bool output_close(struct error *err)
+{
+	const bool failed = ferror(stdout) != 0;
+	errno = 0;
+	if (fclose(stdout) == 0 && !failed)
+		return true;
+	return error_set(err, "cannot write the output: %s",
+		errno != 0 ? strerror(errno) : "an earlier write failed");
 }
 
 static unsigned processors(void)
@@ -142,7 +156,7 @@ static int run(const struct options *options, struct diag *diag)
 	else
 		ok = report_init(&report, stdout, formats[options->output], dumps > 1,
 			     wants_color(options), &err) &&
-		     dumps_answer(options, diag, &report, &err);
+		     dumps_answer(options, diag, &report, &err) && output_close(&err);
 	int status = ok ? EXIT_SUCCESS : err.usage ? EXIT_USAGE : EXIT_FAILURE;
 	if (err.text[0] != '\0')
 		diag_error(diag, &err);
@@ -157,9 +171,8 @@ static int information(const struct options *options, struct diag *diag)
 		options_help(stdout);
 	else
 		options_version(stdout);
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (output_close(&err))
 		return EXIT_SUCCESS;
-	error_set(&err, "cannot write the output: %s", strerror(errno));
 	diag_error(diag, &err);
 	return EXIT_FAILURE;
 }

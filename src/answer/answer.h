@@ -49,8 +49,21 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 void dump_head_deinit(struct dump_head *head);
 // After the last row: what to do next, if the summary is wanted.
 void dump_finish(const struct dump *dump, const struct dump_head *head);
+// Write out what has been reported. An error also if memory was short while something was described.
+bool dump_flush(const struct dump *dump, struct report *report, struct error *err);
 // Print the time if it is wanted: so many passes over the memory, with so many threads.
 void dump_time(const struct dump *dump, unsigned passes, unsigned threads);
 
+// Look for names now: needed before the memory is read. False where that cannot be, with an error
+// that names option.
+bool dump_names(struct dump *dump, const char *option, struct error *err);
+// Fill in what the row's value is, unless no descriptions are wanted, and whether --redact forbids
+// to show it. The text lives until the next call.
+void dump_describe(struct dump *dump, struct report_word *row);
+
+// Whether one of the questions of answer_find is asked.
+bool find_asked(const struct options *options);
+// --strings, --find, --type.
+bool answer_find(struct dump *dump, struct report *report, struct error *err);
 // The most frequent words.
 bool answer_words(struct dump *dump, struct report *report, struct error *err);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "answer/answer.h"
+#include "base/bytes.h"
 #include "image/machine.h"
 
 static double seconds_now(void)
@@ -62,13 +63,39 @@ bool dump_open(struct dump *dump, const char *path, const char *exe, struct erro
 	dump->exe = exe;
 	if (!dump_open_image(dump, path, err))
 		return false;
-	if (dump->options->kinds == 0)
-		return true;
+	return dump->options->kinds == 0 || dump_names(dump, "--kind", err);
+}
+
+bool dump_names(struct dump *dump, const char *option, struct error *err)
+{
 	// What an address points to comes after the words that hold it.
 	if (image_info(dump->image)->once)
-		return error_usage(
-			err, "--kind: %s comes through a pipe; save it to a file first", path);
-	return dump_open_names(dump, err);
+		return error_usage(err, "%s: %s comes through a pipe; save it to a file first",
+			option, image_info(dump->image)->path);
+	return dump->names != NULL || dump_open_names(dump, err);
+}
+
+// Whether a value may be shown although nothing of the memory's contents may: a symbol or a small
+// number. Four characters of a text can look like an address.
+static bool value_is_harmless(const struct dump *dump, enum kind kind, uint64_t value)
+{
+	const unsigned size = image_info(dump->image)->word_size;
+	unsigned char bytes[8];
+	word_store(bytes, value, size, ORDER_NATIVE);
+	bool text = true;
+	for (unsigned i = 0; i < size; i++)
+		text = text && bytes[i] >= 0x20 && bytes[i] < 0x7f;
+	return kind == KIND_ZERO || (kind == KIND_NUMBER && value <= 65535) ||
+	       ((kind == KIND_CODE || kind == KIND_DATA) && !text);
+}
+
+void dump_describe(struct dump *dump, struct report_word *row)
+{
+	const struct name name = names_describe(dump->names, row->value);
+	const bool redact = dump->options->redact;
+	row->redacted = redact && !value_is_harmless(dump, name.kind, row->value);
+	row->kind = dump->options->no_names ? "" : kind_name(name.kind);
+	row->text = dump->options->no_names ? "" : row->redacted ? row->kind : name.text;
 }
 
 void dump_close(struct dump *dump)
@@ -90,11 +117,12 @@ static const char *known(const char *text)
 	return text[0] != '\0' ? text : NULL;
 }
 
-static struct report_input input_of(const struct image_info *info)
+static struct report_input input_of(const struct image_info *info, bool redact)
 {
 	const struct image_process *process = &info->process;
 	const bool elf = info->elf_class != 0;
-	const char *arguments = known(process->arguments);
+	// Arguments may hold passwords.
+	const char *arguments = redact ? NULL : known(process->arguments);
 	return (struct report_input){
 		.path = info->path,
 		.format = info->live		  ? "process"
@@ -200,7 +228,7 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 		.mode = mode,
 		.version = TOPLEAK_VERSION,
 		.names = !dump->options->no_names,
-		.input = input_of(info),
+		.input = input_of(info, dump->options->redact),
 		.scanned = scanned_of(info, words, partial),
 		.memory = memory_of(dump->names),
 		.verbose = dump->options->verbose,
@@ -236,4 +264,10 @@ void dump_time(const struct dump *dump, unsigned passes, unsigned threads)
 	fprintf(stderr, "time: %.2f s, %.2f GB/s, %u pass%s, %u thread%s\n", seconds,
 		seconds > 0 ? bytes * 1e-9 / seconds : 0, passes, passes == 1 ? "" : "es", threads,
 		threads == 1 ? "" : "s");
+}
+
+bool dump_flush(const struct dump *dump, struct report *report, struct error *err)
+{
+	report->lost = report->lost || names_lost(dump->names);
+	return report_flush(report, err);
 }

@@ -94,7 +94,7 @@ static void words_warn(
 			info->path, result->rest_max);
 }
 
-static bool words_report(struct names *names, const struct count_result *result,
+static bool words_report(struct dump *dump, const struct count_result *result,
 	const struct report_head *head, struct report *report, struct error *err)
 {
 	report_begin(report, head);
@@ -106,15 +106,11 @@ static bool words_report(struct names *names, const struct count_result *result,
 			.kind = "",
 			.text = "",
 		};
-		if (head->names) {
-			const struct name name = names_describe(names, row.value);
-			row.kind = kind_name(name.kind);
-			row.text = name.text;
-		}
+		dump_describe(dump, &row);
 		report_word(report, &row);
 	}
 	report_end(report);
-	return report_flush(report, err);
+	return dump_flush(dump, report, err);
 }
 
 bool answer_words(struct dump *dump, struct report *report, struct error *err)
@@ -129,7 +125,7 @@ bool answer_words(struct dump *dump, struct report *report, struct error *err)
 	if (ok)
 		words_warn(image_info(dump->image), &result, dump->diag);
 	ok = ok && dump_head_init(dump, "words", result.words, result.partial, err, &head) &&
-	     words_report(dump->names, &result, &head.head, report, err);
+	     words_report(dump, &result, &head.head, report, err);
 	if (ok) {
 		dump_finish(dump, &head);
 		dump_time(dump, result.passes, result.threads);

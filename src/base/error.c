@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: MIT
 #include "base/error.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/escape.h"
 
+// Of a text that is too long, as one with a long path in it, the middle is left out: what is wrong
+// and what to do about it stand at its end.
 static void error_format(struct error *err, const char *format, va_list args)
 {
-	vsnprintf(err->text, sizeof err->text, format, args);
+	static const char dots[] = "...";
+	char whole[2 * PATH_MAX] = "";
+	vsnprintf(whole, sizeof whole, format, args);
+	const size_t length = strlen(whole), half = sizeof err->text / 2;
+	if (length < sizeof err->text) {
+		memcpy(err->text, whole, length + 1);
+		return;
+	}
+	memcpy(err->text, whole, half);
+	memcpy(err->text + half, dots, sizeof dots - 1);
+	const size_t rest = sizeof err->text - half - (sizeof dots - 1);
+	memcpy(err->text + sizeof err->text - rest, whole + length + 1 - rest, rest);
 }
 
 bool error_set(struct error *err, const char *format, ...)
@@ -36,6 +50,9 @@ bool error_memory(struct error *err)
 {
 	return error_set(err, "out of memory");
 }
+
+// A hostile dump could give cause for millions.
+#define WARNINGS_MAX 10000
 
 void diag_init(struct diag *diag, FILE *stream)
 {
@@ -71,6 +88,8 @@ void diag_warn(struct diag *diag, const char *format, ...)
 	va_start(args, format);
 	error_format(&warning, format, args);
 	va_end(args);
+	if (diag->seen_count == WARNINGS_MAX)
+		return;
 	const uint64_t hash = text_hash(warning.text);
 	for (size_t i = 0; i < diag->seen_count; i++)
 		if (diag->seen[i] == hash)
@@ -81,6 +100,8 @@ void diag_warn(struct diag *diag, const char *format, ...)
 		diag->seen[diag->seen_count++] = hash;
 	}
 	diag_print(diag, warning.text);
+	if (diag->seen_count == WARNINGS_MAX)
+		diag_print(diag, "there is more to warn of, which is left out");
 }
 
 void diag_error(struct diag *diag, const struct error *err)

@@ -31,8 +31,9 @@ struct diag {
 
 void diag_init(struct diag *diag, FILE *stream);
 void diag_deinit(struct diag *diag);
-// Print "topleak: TEXT" once, however often it is called with the same text. What could upset a
-// terminal (control characters, invalid UTF-8) is escaped: texts may quote a dump. Not thread-safe.
+// Print "topleak: TEXT" once, however often it is called with the same text, and no more than
+// 10,000 texts. What could upset a terminal (control characters, invalid UTF-8) is escaped: texts
+// may quote a dump. Not thread-safe.
 void diag_warn(struct diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Print "topleak: TEXT", always.
 void diag_error(struct diag *diag, const struct error *err);

@@ -15,6 +15,7 @@ enum type {
 	TYPE_CHOICE, // uint64_t: one of the words
 	TYPE_SET,    // uint64_t: words with commas between them; their values, each a bit
 	TYPE_TEXT,   // const char *
+	TYPE_MAYBE,  // the same, and may be missing: then it stays NULL
 };
 
 struct choice {
@@ -52,16 +53,38 @@ static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"te
 static const struct option_spec specs[] = {
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
 		FIELD(top), 0, 1, 1000000, NULL},
-	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only words that occur at least C times",
+	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only what occurs at least C times",
 		FIELD(min_count), 0, 1, UINT64_MAX, NULL},
 	{"kind", NULL, 'k', TYPE_SET, "KIND,...", "count only words of these kinds: zero number text code data heap stack anon other",
 		FIELD(kinds), 0, 0, 0, kinds},
+	{"strings", NULL, '\0', TYPE_FLAG, NULL, "print the most frequent strings instead of words",
+		FIELD(strings), 0, 0, 0, NULL},
+	{"find", NULL, 'f', TYPE_TEXT, "PATTERN", "find a word (0x...) or a text, and say where and in what",
+		FIELD(find), 0, 0, 0, NULL},
+	{"type", NULL, '\0', TYPE_TEXT, "NAME", "find the objects of a class, or pointers to a symbol",
+		FIELD(type), 0, 0, 0, NULL},
+	{"member", NULL, '\0', TYPE_TEXT, "OFFSET[:TYPE],...", "the most frequent values of fields of what is found",
+		FIELD(member), 0, 0, 0, NULL},
+	{"memberOffset", NULL, '\0', TYPE_TEXT, "OFFSET", "--member, as topleaked has it",
+		FIELD(member_offset), 0, 0, 0, NULL},
+	{"memberType", NULL, '\0', TYPE_TEXT, "TYPE", "--member, as topleaked has it",
+		FIELD(member_type), 0, 0, 0, NULL},
+	{"around", NULL, '\0', TYPE_MAYBE, "FROM:TO", "the layout of what is found, word by word (-2:16)",
+		FIELD(around_range), FIELD(around), 0, 0, NULL},
+	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address where it is, not the first N",
+		FIELD(all), 0, 0, 0, NULL},
+	{"min-length", NULL, '\0', TYPE_NUMBER, "N", "strings of at least N characters (8)",
+		FIELD(min_length), FIELD(min_length_given), 1, 1 << 20, NULL},
+	{"ignore-case", NULL, '\0', TYPE_FLAG, NULL, "the case of letters in texts does not matter",
+		FIELD(ignore_case), 0, 0, 0, NULL},
 	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: a script for gdb",
 		FIELD(output), 0, 0, 0, outputs},
 	{"no-names", NULL, '\0', TYPE_FLAG, NULL, "print values and counts only",
 		FIELD(no_names), 0, 0, 0, NULL},
 	{"no-demangle", NULL, '\0', TYPE_FLAG, NULL, "print symbols as they are in the file",
 		FIELD(no_demangle), 0, 0, 0, NULL},
+	{"redact", NULL, '\0', TYPE_FLAG, NULL, "leave out what memory holds: texts, and most values",
+		FIELD(redact), 0, 0, 0, NULL},
 	{"word", NULL, 'w', TYPE_CHOICE, "4|8", "bytes in a word, instead of what the core says",
 		FIELD(word_size), 0, 0, 0, word_sizes},
 	{"endian", NULL, 'e', TYPE_CHOICE, "little|big", "byte order, instead of what the core says",
@@ -227,6 +250,9 @@ static bool option_set(struct options *options, const struct option_spec *spec,
 			return error_usage(err, "--%s: is empty", spec->name);
 		*(const char **)field = argument;
 		return true;
+	case TYPE_MAYBE:
+		*(const char **)field = argument;
+		return true;
 	}
 	return false;
 }
@@ -245,7 +271,9 @@ static void getopt_tables_init(struct getopt_tables *tables)
 	// A missing argument and an unknown option are told apart.
 	*letter++ = ':';
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
-		const int argument = specs[i].type == TYPE_FLAG ? no_argument : required_argument;
+		const int argument = specs[i].type == TYPE_FLAG	   ? no_argument
+				     : specs[i].type == TYPE_MAYBE ? optional_argument
+								   : required_argument;
 		if (specs[i].letter != '\0') {
 			*letter++ = specs[i].letter;
 			if (argument == required_argument)
@@ -298,6 +326,57 @@ static bool options_read(int argc, char **argv, struct error *err, struct option
 	}
 }
 
+// An option, and whether it is given.
+struct use {
+	bool given;
+	const char *name;
+};
+
+// The first one given; NULL if none.
+static const char *use_first(const struct use *uses)
+{
+	for (; uses->name != NULL; uses++)
+		if (uses->given)
+			return uses->name;
+	return NULL;
+}
+
+// There is one question in a run, and what refines one must have it.
+static bool options_check_question(const struct options *options, struct error *err)
+{
+	const struct use questions[] = {{options->strings, "--strings"},
+		{options->find != NULL, "--find"}, {options->type != NULL, "--type"},
+		{false, NULL}};
+	const char *question = use_first(questions);
+	for (const struct use *use = questions; use->name != NULL; use++)
+		if (use->given && use->name != question)
+			return error_usage(err, "%s and %s: one question in a run; choose one",
+				question, use->name);
+	if (options->kinds != 0 && question != NULL)
+		return error_usage(
+			err, "--kind with %s: chooses among words that are counted", question);
+	const struct use refined[] = {{options->member != NULL, "--member"},
+		{options->member_offset != NULL, "--memberOffset"},
+		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
+		{options->all, "--all"}, {false, NULL}};
+	const char *refinement = use_first(refined);
+	if (refinement != NULL && (question == NULL || options->strings))
+		return error_usage(err, "%s%s%s: needs --find 0x... or --type", refinement,
+			question != NULL ? " with " : "", question != NULL ? question : "");
+	if (options->min_length_given && !options->strings)
+		return error_usage(err, "--min-length%s%s: needs --strings",
+			question != NULL ? " with " : "", question != NULL ? question : "");
+	if (options->ignore_case && options->find == NULL && !options->strings)
+		return error_usage(err, "--ignore-case%s%s: needs --strings or --find TEXT",
+			question != NULL ? " with " : "", question != NULL ? question : "");
+	for (const struct use *a = refined; a->name != NULL; a++)
+		for (const struct use *b = a + 1; b->name != NULL; b++)
+			if (a->given && b->given &&
+				!(a->name == refined[1].name && b->name == refined[2].name))
+				return error_usage(err, "%s and %s: choose one", a->name, b->name);
+	return true;
+}
+
 // What cannot be asked together.
 static bool options_check(const struct options *options, char **files, struct error *err)
 {
@@ -309,7 +388,7 @@ static bool options_check(const struct options *options, char **files, struct er
 			"files");
 	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	return true;
+	return options_check_question(options, err);
 }
 
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret)
@@ -317,12 +396,14 @@ bool options_parse(int argc, char **argv, struct error *err, struct options *ret
 	struct options options = {
 		.top = 10,
 		.min_count = 1,
+		.min_length = 8,
 		.limit = UINT64_MAX,
 		.memory = (uint64_t)128 << 20,
 	};
 	if (!options_read(argc, argv, err, &options))
 		return false;
-	options.file_count = (size_t)(argc - optind);
+	// A caller may give no argument at all, not even the program's name.
+	options.file_count = argc > optind ? (size_t)(argc - optind) : 0;
 	if (!options.help && !options.version && !options_check(&options, argv + optind, err))
 		return false;
 	options.files = calloc(options.file_count + 1, sizeof *options.files);
@@ -356,12 +437,15 @@ void options_help(FILE *stream)
 			used += snprintf(
 				names + used, sizeof names - (size_t)used, ", --%s", spec->other);
 		if (spec->argument != NULL)
-			snprintf(names + used, sizeof names - (size_t)used, " %s", spec->argument);
+			used += snprintf(names + used, sizeof names - (size_t)used,
+				spec->type == TYPE_MAYBE ? "[=%s]" : " %s", spec->argument);
 		if (spec->letter != '\0')
 			fprintf(stream, "  -%c, ", spec->letter);
 		else
 			fputs("      ", stream);
-		fprintf(stream, "%-22s %s\n", names, spec->help);
+		// What is longer than its column gets a line of its own.
+		fprintf(stream, used > 22 ? "%s\n%*s %s\n" : "%s%*s %s\n", names,
+			used > 22 ? 28 : 22 - used, "", spec->help);
 	}
 	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
 	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"

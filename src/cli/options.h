@@ -31,8 +31,16 @@ struct options {
 	uint64_t progress;		       // enum when
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
+	const char *find;   // what to look for; NULL: nothing
+	const char *type;   // the class or symbol to look for; NULL: none
+	const char *member; // fields, as members_parse (find/member.h) has them; NULL: none
+	const char *member_offset, *member_type; // the same, as topleaked has them
+	const char *around_range;		 // NULL: as usual
+	uint64_t min_length;			 // of strings, in characters
+	bool strings;				 // the most frequent strings are asked for
+	bool around, all, ignore_case, min_length_given;
 	bool order_given, raw;
-	bool no_names, no_demangle, debuginfod;
+	bool no_names, no_demangle, debuginfod, redact;
 	bool time, verbose, quiet;
 	bool help, version;
 };

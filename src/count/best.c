@@ -65,13 +65,15 @@ struct count_row best_bar(const struct best *best)
 		.count = best->min_count, .count_max = best->min_count, .value = UINT64_MAX};
 }
 
-static int row_compare(const void *left, const void *right)
-{
-	const struct count_row *a = left, *b = right;
-	return row_better(a, b) ? -1 : row_better(b, a);
-}
-
+// Not qsort, which may take as much memory again.
 void best_sort(struct best *best)
 {
-	qsort(best->rows, best->count, sizeof *best->rows, row_compare);
+	const size_t count = best->count;
+	while (best->count > 1) {
+		const struct count_row worst = best->rows[0];
+		best->rows[0] = best->rows[--best->count];
+		best_sift_down(best);
+		best->rows[best->count] = worst;
+	}
+	best->count = count;
 }

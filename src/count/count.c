@@ -5,10 +5,7 @@
 // may be in it, more passes that count the words of the fullest cells exactly.
 #include "count/count.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 
 #include "base/guard.h"
 #include "count/counter.h"
@@ -101,9 +98,19 @@ size_t counter_room(const struct counter *counter)
 	return usable > used ? usable - used : 0;
 }
 
+// Threads take a quarter of the memory at most, and half of what the rows leave.
+static unsigned counter_threads(const struct counter *counter)
+{
+	const uint64_t most = min_u64(counter->options->memory / 4, counter_room(counter) / 2);
+	const size_t each = worker_memory(CELL_BITS_USUAL, (size_t)1 << KNOWN_BITS_MAX);
+	const uint64_t fit = min_u64(COUNT_THREADS_MAX, most / each);
+	return (unsigned)max_u64(1, min_u64(counter->options->threads, fit));
+}
+
 size_t count_memory_needed(size_t top)
 {
-	return max_u64(COUNT_MEMORY_MIN, 2 * top * sizeof(struct count_row));
+	// An eighth of it is kept back; counting needs 7 MiB beside the rows.
+	return max_u64(COUNT_MEMORY_MIN, ((size_t)8 << 20) + 28 * top);
 }
 
 // ---- the whole
@@ -111,18 +118,14 @@ size_t count_memory_needed(size_t top)
 static bool counter_init(struct counter *counter, struct error *err)
 {
 	const struct count_options *options = counter->options;
-	if (getrandom(&counter->hash, sizeof counter->hash, 0) != sizeof counter->hash)
-		return error_set(err, "no random numbers: %s", strerror(errno));
+	if (!hash_random(&counter->hash, sizeof counter->hash, err))
+		return false;
 	counter->hash.factor |= 1;
 	counter->hash.second |= 1;
 	counter->hash.third |= 1;
 	if (!best_init(&counter->best, options->top, options->min_count, err))
 		return false;
-	// Threads take a quarter of the memory at most.
-	const size_t fit =
-		options->memory / 4 / worker_memory(CELL_BITS_USUAL, (size_t)1 << KNOWN_BITS_MAX);
-	counter->threads =
-		(unsigned)max_u64(1, min_u64(min_u64(options->threads, COUNT_THREADS_MAX), fit));
+	counter->threads = counter_threads(counter);
 	counter->workers = calloc(counter->threads, sizeof *counter->workers);
 	if (counter->workers == NULL)
 		return error_memory(err);
@@ -170,15 +173,18 @@ static bool counter_run(struct counter *counter, struct error *err, struct count
 
 // Of a stream that can be read again a first pass has found intervals. As they leave something
 // open, count the words with the best ones.
-static bool counter_heed_once(struct counter *counter, const struct once *once, struct error *err)
+static bool counter_heed_once(struct counter *counter, struct once *once, struct error *err)
 {
-	const struct count_result *result = &once->result;
+	struct count_result *result = &once->result;
+	// More cannot be known, and there is no memory for two sets of rows.
+	result->row_count = min_u64(result->row_count, (size_t)1 << KNOWN_BITS_MAX);
 	uint64_t *words AUTO_FREE = calloc(result->row_count + 1, sizeof *words);
 	if (words == NULL)
 		return error_memory(err);
 	for (size_t i = 0; i < result->row_count; i++)
 		words[i] = counter_value(counter, result->rows[i].value);
 	counter->passes = result->passes;
+	count_result_deinit(result);
 	return counter_teach(counter, words, result->row_count,
 		max_u64(counter->options->min_count, once->bar), once->unlisted, err);
 }

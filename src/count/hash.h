@@ -5,11 +5,18 @@
 // that collide. Only the cost depends on the factors, never the result.
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "base/error.h"
 
 struct hash {
 	uint64_t factor, second, third; // odd, independent of each other
 };
+
+// Random bytes for factors, at most 256.
+bool hash_random(void *ret, size_t size, struct error *err);
 
 // 64 bits of which the upper ones are to be used; 0 for 0.
 static inline uint64_t hash_word(const struct hash *hash, uint64_t word)

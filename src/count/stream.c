@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "count/stream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "count/hash.h"
 
@@ -68,11 +66,9 @@ bool stream_create(size_t top, size_t memory, struct error *err, struct stream *
 	stream->limit = stream->slots / 4 * 3;
 	stream->words = calloc(stream->slots, sizeof *stream->words);
 	stream->entries = calloc(stream->slots, sizeof *stream->entries);
-	if (getrandom(&stream->factor, sizeof stream->factor, 0) != sizeof stream->factor)
-		error_set(err, "no random numbers: %s", strerror(errno));
-	else if (stream->words == NULL || stream->entries == NULL)
+	if (stream->words == NULL || stream->entries == NULL)
 		error_memory(err);
-	else {
+	else if (hash_random(&stream->factor, sizeof stream->factor, err)) {
 		stream->factor |= 1;
 		*ret = stream;
 		return true;

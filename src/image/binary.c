@@ -24,19 +24,23 @@ bool elf_offset_address(const struct elf *elf, uint64_t offset, uint64_t *ret)
 	return false;
 }
 
-// Mappings begin and end at pages, segments need not: they must overlap, and agree where they do.
+// Mappings begin and end at pages, of up to 64 KiB, and segments need not. Segments that follow
+// each other in memory as in the file can share one mapping.
 bool elf_maps(
 	const struct elf *elf, uint64_t bias, uint64_t address, uint64_t size, uint64_t offset)
 {
+	bool overlaps = false;
+	uint64_t end = 0;
 	for (unsigned i = 0; i < elf->segment_count; i++) {
 		const struct elf_segment *segment = &elf->segments[i];
-		if (segment->type == PT_LOAD &&
-			address - offset == bias + segment->address - segment->offset &&
-			offset < segment->offset + segment->file_size &&
-			add_saturated(offset, size) > segment->offset)
-			return true;
+		if (segment->type != PT_LOAD ||
+			address - offset != bias + segment->address - segment->offset)
+			continue;
+		overlaps |= offset < segment->offset + segment->file_size &&
+			    add_saturated(offset, size) > segment->offset;
+		end = max_u64(end, segment->offset + segment->file_size);
 	}
-	return false;
+	return overlaps && add_saturated(offset, size) <= add_saturated(end | 0xffff, 1);
 }
 
 // The bias at which the mapping would be a part of a program.

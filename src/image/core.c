@@ -11,8 +11,9 @@
 #include "image/internal.h"
 #include "image/stream.h"
 
-// Enough for any process (Linux: vm.max_map_count, 65,530 by default), and 75 MiB at most.
-#define SEGMENTS_MAX ((size_t)1 << 20)
+// Program headers: enough for any process (Linux: vm.max_map_count, 65,530 by default), and 75 MiB
+// at most.
+#define HEADERS_MAX ((uint64_t)1 << 20)
 // Headers converted at once.
 #define BATCH ((size_t)1024)
 
@@ -33,6 +34,7 @@ struct core {
 	const struct layout *layout;
 	unsigned encoding; // ELFDATA2LSB or ELFDATA2MSB
 	Elf64_Ehdr header;
+	size_t beyond; // segments that go past the end of the address space
 };
 
 static bool core_convert(
@@ -209,6 +211,11 @@ static bool core_count_phdrs(const struct core *core, struct error *err, uint64_
 		return false;
 	const uint64_t whole = extent > begin ? (extent - begin) / core->layout->phdr_size : 0;
 	*ret = min_u64(count, whole);
+	if (*ret > HEADERS_MAX)
+		return error_set(err,
+			"%s: more than %" PRIu64 " program headers: damaged, or no dump of a "
+			"process; --raw counts the file as plain bytes",
+			image->file.path, HEADERS_MAX);
 	image->info.headers_missing = count == UINT64_MAX ? UINT64_MAX : count - *ret;
 	return true;
 }
@@ -217,12 +224,6 @@ static bool core_add_segment(
 	struct core *core, const Elf64_Phdr *phdr, size_t *capacity, struct error *err)
 {
 	struct image_info *info = &core->image->info;
-	if (info->segment_count == SEGMENTS_MAX)
-		return error_set(err,
-			"%s: more than %zu segments: damaged, or no dump of a process; --raw "
-			"counts "
-			"the file as plain bytes",
-			info->path, SEGMENTS_MAX);
 	if (info->segment_count == *capacity) {
 		*capacity = *capacity == 0 ? 64 : 2 * *capacity;
 		void *grown = realloc(info->segments, *capacity * sizeof *info->segments);
@@ -232,11 +233,7 @@ static bool core_add_segment(
 	}
 	// What is left of the address space at p_vaddr; all 2^64 bytes cannot be said.
 	const uint64_t room = phdr->p_vaddr == 0 ? UINT64_MAX : -phdr->p_vaddr;
-	if (phdr->p_filesz > room)
-		diag_warn(core->diag,
-			"%s: the segment at 0x%" PRIx64
-			" goes past the end of the address space: damaged; the rest is left out",
-			info->path, phdr->p_vaddr);
+	core->beyond += phdr->p_filesz > room;
 	const uint64_t saved = min_u64(phdr->p_filesz, room);
 	const uint64_t file_size = core->image->file.size;
 	info->segments[info->segment_count++] = (struct image_segment){
@@ -259,14 +256,17 @@ static bool core_add_notes(struct core *core, const Elf64_Phdr *phdr, struct err
 	if (phdr->p_offset >= file->size)
 		return true;
 	const uint64_t size = min_u64(phdr->p_filesz, file->size - phdr->p_offset);
-	// Memory can be counted without them.
-	if (!file_extent(file, phdr->p_offset + size, &reason, &end)) {
-		diag_warn(
-			core->diag, "%s (its notes: without them there are no names)", reason.text);
+	if (file_extent(file, phdr->p_offset + size, &reason, &end) &&
+		(phdr->p_offset >= end ||
+			notes_load(core->image, phdr->p_offset, end - phdr->p_offset, &reason)))
 		return true;
+	if (!file->in_order) {
+		*err = reason;
+		return false;
 	}
-	return phdr->p_offset >= end ||
-	       notes_load(core->image, phdr->p_offset, end - phdr->p_offset, err);
+	// A stream that cannot come back: memory can be counted without notes.
+	diag_warn(core->diag, "%s (its notes: without them there are no names)", reason.text);
+	return true;
 }
 
 static bool core_read_segments(struct core *core, uint64_t count, struct error *err)
@@ -341,6 +341,15 @@ bool core_load(
 		return false;
 	info->format = IMAGE_ELF_CORE;
 	core_sum(image);
+	if (core.beyond > 0)
+		diag_warn(diag,
+			"%s: %zu segments go past the end of the address space: damaged; what is "
+			"beyond is left out",
+			info->path, core.beyond);
+	// Of a stream this is only what the headers say.
+	if (info->bytes_present == UINT64_MAX && !image->file.in_order)
+		return error_set(err, "%s: damaged: its segments hold more than 2^64 bytes in all",
+			info->path);
 	if (info->segment_count > 0)
 		qsort(info->segments, info->segment_count, sizeof *info->segments, segment_compare);
 	return true;

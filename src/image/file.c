@@ -40,8 +40,11 @@ static bool disk_has_data(const struct file *file, uint64_t offset, uint64_t lim
 	*ret = limit;
 	const off_t at = (off_t)(file->base + offset);
 	const off_t data = lseek(file->fd, at, SEEK_DATA);
+	// ENXIO: a hole up to the end of the file; if that is no longer where it was, reading
+	// fails.
 	if (data < 0)
-		return errno != ENXIO; // ENXIO: a hole up to the end of the file
+		return errno != ENXIO ||
+		       lseek(file->fd, 0, SEEK_END) < (off_t)(file->base + file->size);
 	if (data > at) {
 		*ret = min_u64(limit, (uint64_t)data - file->base);
 		return false;
@@ -67,6 +70,7 @@ static bool file_measure(struct file *file, bool standard, struct error *err, bo
 		return error_set(err, "%s: %s", file->path, strerror(errno));
 	if (S_ISDIR(status.st_mode))
 		return error_set(err, "%s: is a directory, not a dump", file->path);
+	file->modified = status.st_mtim;
 	*pipe = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
 	if (*pipe) {
 		file->size = FILE_SIZE_UNKNOWN;
@@ -148,6 +152,14 @@ bool file_read(
 	const struct file *file, uint64_t offset, void *buffer, size_t size, struct error *err)
 {
 	return file->ops->read(file, offset, buffer, size, err);
+}
+
+bool file_changed(const struct file *file)
+{
+	struct stat status;
+	return file->ops == &disk_ops && fstat(file->fd, &status) == 0 &&
+	       (status.st_mtim.tv_sec != file->modified.tv_sec ||
+		       status.st_mtim.tv_nsec != file->modified.tv_nsec);
 }
 
 bool file_extent(const struct file *file, uint64_t end, struct error *err, uint64_t *ret)

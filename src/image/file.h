@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/error.h"
 
@@ -30,10 +31,11 @@ struct file {
 	uint64_t size;	  // bytes, or FILE_SIZE_UNKNOWN
 	bool piped;	  // from standard input or a pipe
 	bool in_order;	  // only its beginning can be read at an offset, all of it as a stream only
-	struct stream *stream; // NULL: none; owned
-	int fd;		       // of a file on disk; -1: none
-	uint64_t base;	       // in fd, where the dump begins
-	void *context;	       // of other sources
+	struct stream *stream;	  // NULL: none; owned
+	int fd;			  // of a file on disk; -1: none
+	uint64_t base;		  // in fd, where the dump begins
+	struct timespec modified; // when it was opened, the time of the last change
+	void *context;		  // of other sources
 };
 
 struct file_options {
@@ -51,6 +53,9 @@ void file_close(struct file *file);
 // against file->size before, so that only a file that shrinks gets there, and a stream.
 bool file_read(
 	const struct file *file, uint64_t offset, void *buffer, size_t size, struct error *err);
+
+// Whether a file on disk has been written to since it was opened.
+bool file_changed(const struct file *file);
 
 // How many of the bytes before end the file has. With a stream this reads on to find out; false: it
 // failed, or the stream cannot come back from there.

@@ -297,6 +297,11 @@ static void image_finish_live(struct image *image, struct diag *diag)
 void image_finish(struct image *image, struct diag *diag)
 {
 	struct image_info *info = &image->info;
+	if (file_changed(&image->file))
+		diag_warn(diag,
+			"%s: was written to while it was read: counts may be wrong; run it again "
+			"when the dump is complete",
+			info->path);
 	if (info->live)
 		image_finish_live(image, diag);
 	if (!image->file.in_order)

@@ -66,7 +66,7 @@ static struct module *module_add(struct builder *builder, const char *path)
 		return NULL;
 	modules->list = list;
 	struct module *module = &modules->list[modules->count];
-	*module = (struct module){.path = strdup(path), .start = UINT64_MAX};
+	*module = (struct module){.path = strdup(path), .start = UINT64_MAX, .origin = UINT32_MAX};
 	if (module->path == NULL)
 		return NULL;
 	const size_t length = strlen(path);
@@ -151,9 +151,17 @@ static bool mapping_assign(struct builder *builder, size_t index)
 	if (module == NULL)
 		return false;
 	builder->owners[index] = (uint32_t)(module - builder->modules->list);
-	module->bias = mapping->start - mapping->offset;
+	const uint64_t size = mapping->end - mapping->start;
 	if (mapping->offset == 0)
 		module_load_header(builder, module, mapping->start);
+	// A program can be mapped as a mere file, too.
+	if (module->loaded && !elf_maps(&module->elf, module->bias, mapping->start, size, 0)) {
+		elf_deinit(&module->elf);
+		module->loaded = module->has_header = false;
+		module->build_id.size = 0;
+	}
+	if (!module->loaded)
+		module->bias = mapping->start - mapping->offset;
 	return true;
 }
 
@@ -388,6 +396,38 @@ static bool module_is_program(const struct builder *builder, size_t index)
 	return module->state == MODULE_MISSING;
 }
 
+static int path_compare(const void *a, const void *b, void *list)
+{
+	const struct module *x = (const struct module *)list + *(const uint32_t *)a;
+	const struct module *y = (const struct module *)list + *(const uint32_t *)b;
+	const int order = strcmp(x->path, y->path);
+	return order != 0 ? order : (x > y) - (x < y);
+}
+
+// Find the programs that other modules are parts of.
+static bool modules_find_origins(struct modules *modules)
+{
+	uint32_t *order AUTO_FREE = calloc(modules->count + 1, sizeof *order);
+	if (order == NULL)
+		return false;
+	for (size_t i = 0; i < modules->count; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, modules->count, sizeof *order, path_compare, modules->list);
+	for (size_t i = 0, next; i < modules->count; i = next) {
+		const char *path = modules->list[order[i]].path;
+		uint32_t program = UINT32_MAX;
+		for (next = i;
+			next < modules->count && strcmp(modules->list[order[next]].path, path) == 0;
+			next++)
+			if (modules->list[order[next]].loaded && program == UINT32_MAX)
+				program = order[next];
+		for (; program != UINT32_MAX && i < next; i++)
+			if (!modules->list[order[i]].loaded)
+				modules->list[order[i]].origin = program;
+	}
+	return true;
+}
+
 static void modules_find_files(struct builder *builder)
 {
 	struct modules *modules = builder->modules;
@@ -401,7 +441,7 @@ static void modules_find_files(struct builder *builder)
 		struct module *module = &modules->list[i];
 		if (module->state == MODULE_MEMORY || module->file != NULL)
 			continue;
-		if (!module_is_program(builder, i)) {
+		if (module->origin != UINT32_MAX || !module_is_program(builder, i)) {
 			module->state = MODULE_DATA;
 			continue;
 		}
@@ -471,6 +511,8 @@ static bool modules_build(struct builder *builder)
 	}
 	if (!modules_add_vdso(builder))
 		return false;
+	if (!modules_find_origins(builder->modules))
+		return false;
 	modules_find_files(builder);
 	if (!modules_add_segments(builder) || !modules_add_overlay(builder))
 		return false;
@@ -537,6 +579,16 @@ void modules_destroy(struct modules *modules, struct image *image)
 	free(modules->ranges);
 	free(modules->list);
 	free(modules);
+}
+
+const struct module *modules_locate(
+	const struct modules *modules, const struct module *module, uint64_t address, uint64_t *ret)
+{
+	*ret = address - module->bias;
+	if (module->origin == UINT32_MAX)
+		return module;
+	const struct module *program = &modules->list[module->origin];
+	return elf_offset_address(&program->elf, *ret, ret) ? program : module;
 }
 
 const char *module_state_name(const struct module *module)

@@ -43,6 +43,9 @@ struct module {
 	struct local_file *file;       // if the state is ok or unverified; owned
 	char *refused;		       // path of the file that was refused; NULL: none; owned
 	uint64_t dynamic; // address of the dynamic section from the link map; 0: unknown
+	// A part of a program that is mapped again somewhere else, as V8 does: the index of the
+	// module that is the program, and bias is for places in the file. UINT32_MAX: none.
+	uint32_t origin;
 };
 
 // A part of the address space that belongs to a module.
@@ -84,6 +87,10 @@ bool modules_add_file(
 
 // "ok", "stripped", "unverified", "mismatch", "missing"; "data" for what is no program.
 const char *module_state_name(const struct module *module);
+
+// The module whose symbols are those of address, which lies in module, and the address in its file.
+const struct module *modules_locate(const struct modules *modules, const struct module *module,
+	uint64_t address, uint64_t *ret);
 
 // The range that holds address; NULL if none.
 const struct module_range *modules_find(const struct modules *modules, uint64_t address);

@@ -12,9 +12,11 @@
 
 #include "image/internal.h"
 
-// A hostile file could hold billions of empty notes. Ten notes for each of 4,194,304 threads, the
-// most that Linux can have (PID_MAX_LIMIT), would be more, but no tool of any kind reads those.
-#define NOTES_MAX 4000000
+// A hostile file could hold billions of empty notes, and a million segments of the same notes. All
+// together may cost this much: one for each note, and one for each kilobyte. Ten notes for each of
+// 4,194,304 threads, the most that Linux can have (PID_MAX_LIMIT), would be more, but no tool of
+// any kind reads those.
+#define NOTES_COST_MAX 4000000
 // Linux limits NT_FILE to 4 MiB, and since 6.12 to 16 MiB (core_file_note_size_limit).
 #define NOTE_SIZE_MAX ((size_t)16 << 20)
 
@@ -311,6 +313,7 @@ static bool notes_next(struct notes *notes, bool *more, struct error *err)
 	const uint64_t name_room = (name_size + 3) & ~UINT64_C(3);
 	const uint64_t room = name_room + ((data_size + 3) & ~UINT64_C(3));
 	notes->at += sizeof(Elf64_Nhdr);
+	notes->image->notes_cost += 1 + room / 1024;
 	if (name_room + data_size > notes->end - notes->at)
 		return true;
 	char name[16] = "";
@@ -339,7 +342,7 @@ bool notes_load(struct image *image, uint64_t offset, uint64_t size, struct erro
 	};
 	bool more = true;
 	bool ok = true;
-	for (size_t i = 0; ok && more && i < NOTES_MAX; i++)
+	while (ok && more && image->notes_cost < NOTES_COST_MAX)
 		ok = notes_next(&notes, &more, err);
 	free(notes.data);
 	return ok;

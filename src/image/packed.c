@@ -12,6 +12,7 @@
 #if HAVE_LIBARCHIVE
 
 #include <archive.h>
+#include <archive_entry.h>
 
 // Bytes of compressed data that are read at once.
 #define PIECE_SIZE ((size_t)128 * 1024)
@@ -22,6 +23,7 @@ struct packed {
 	struct input *input;
 	enum packing packing;
 	struct archive *archive;
+	struct archive_entry *entry;
 	enum { PREPARED, OPEN, ENDED } state;
 	uint64_t total; // bytes that came out
 	uint64_t limit; // of the compressed bytes, those from here on are left out
@@ -93,8 +95,11 @@ static bool packed_start(struct packed *packed, struct error *err)
 		[PACKING_COMPRESS] = ARCHIVE_FILTER_COMPRESS,
 	};
 	archive_read_free(packed->archive);
+	archive_entry_free(packed->entry);
+	// Where libarchive has no memory for an entry of its own, it crashes later.
+	packed->entry = archive_entry_new();
 	packed->archive = archive_read_new();
-	if (packed->archive == NULL)
+	if (packed->entry == NULL || packed->archive == NULL)
 		return error_memory(err);
 	packed->state = PREPARED;
 	packed->input->at = 0;
@@ -116,11 +121,13 @@ static bool packed_start(struct packed *packed, struct error *err)
 
 static bool packed_open_archive(struct packed *packed)
 {
-	struct archive_entry *entry;
 	packed->state = OPEN;
-	if (archive_read_open(packed->archive, packed, NULL, packed_feed, NULL) != ARCHIVE_OK)
+	// Not archive_read_open, which does not look whether it got memory.
+	if (archive_read_set_read_callback(packed->archive, packed_feed) != ARCHIVE_OK ||
+		archive_read_set_callback_data(packed->archive, packed) != ARCHIVE_OK ||
+		archive_read_open1(packed->archive) != ARCHIVE_OK)
 		return false;
-	const int status = archive_read_next_header(packed->archive, &entry);
+	const int status = archive_read_next_header2(packed->archive, packed->entry);
 	if (status == ARCHIVE_EOF)
 		packed->state = ENDED;
 	return status >= ARCHIVE_WARN;
@@ -251,6 +258,7 @@ void packed_close(struct packed *packed)
 	if (packed == NULL)
 		return;
 	archive_read_free(packed->archive);
+	archive_entry_free(packed->entry);
 	free(packed);
 }
 

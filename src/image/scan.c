@@ -35,7 +35,8 @@ bool image_scan_open(
 		free(scan);
 		return error_memory(err);
 	}
-	if (image->file.in_order && !sequence_open(image, stride > 1, err, &scan->sequence)) {
+	if (image->file.in_order &&
+		!sequence_open(image, image->info.word_size, stride > 1, err, &scan->sequence)) {
 		image_scan_close(scan);
 		return false;
 	}

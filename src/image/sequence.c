@@ -28,6 +28,7 @@ struct window {
 
 struct sequence {
 	const struct image *image;
+	unsigned word_size;
 	uint64_t end; // of what is to be read
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -168,7 +169,7 @@ static int sequence_take(
 		while (sequence->active_next < sequence->active_count) {
 			const uint32_t index = sequence->active[sequence->active_next++];
 			*bytes = window_words(window, &sequence->image->ranges[index],
-				sequence->image->info.word_size, ret);
+				sequence->word_size, ret);
 			if (ret->size > 0)
 				return 1;
 		}
@@ -227,12 +228,14 @@ static void sequence_destroy(struct sequence *sequence)
 	free(sequence);
 }
 
-bool sequence_open(const struct image *image, bool sample, struct error *err, struct sequence **ret)
+bool sequence_open(const struct image *image, unsigned word_size, bool sample, struct error *err,
+	struct sequence **ret)
 {
 	struct sequence *sequence = calloc(1, sizeof *sequence);
 	if (sequence == NULL)
 		return error_memory(err);
 	sequence->image = image;
+	sequence->word_size = word_size;
 	sequence->end = sequence_end(image, sample);
 	pthread_mutex_init(&sequence->lock, NULL);
 	pthread_cond_init(&sequence->filled, NULL);

@@ -15,10 +15,11 @@ struct sequence;
 // The memory that one takes, in bytes.
 #define SEQUENCE_MEMORY (8 * IMAGE_CHUNK_SIZE)
 
-// Begin to read image, whose file is read in order. sample: only what is kept of its beginning.
-// *ret is the caller's, to be released with sequence_close.
-bool sequence_open(
-	const struct image *image, bool sample, struct error *err, struct sequence **ret);
+// Begin to read image, whose file is read in order, in whole aligned words of so many bytes; 1: all
+// bytes. sample: only what is kept of its beginning. *ret is the caller's, to be released with
+// sequence_close.
+bool sequence_open(const struct image *image, unsigned word_size, bool sample, struct error *err,
+	struct sequence **ret);
 void sequence_close(struct sequence *sequence);
 // See image_scan_next.
 int sequence_next(

@@ -10,14 +10,15 @@
 
 #include "base/guard.h"
 
-// libiberty keeps about a hundred bytes of stack for each letter, and recurses for some.
-#define MANGLED_MAX ((size_t)16 * 1024)
+// libiberty takes up to 200 bytes of stack for each letter of a C++ name.
+#define MANGLED_MAX ((size_t)8 * 1024)
 // Each of D's back references can double what has been written.
 #define D_REFERENCES_MAX 24
 
 struct output {
 	char *text; // owned
 	size_t length, capacity;
+	bool too_long;
 	jmp_buf full;
 };
 
@@ -26,7 +27,8 @@ struct output {
 static void output_append(const char *text, size_t size, void *opaque)
 {
 	struct output *output = opaque;
-	if (size > DEMANGLE_MAX - output->length)
+	output->too_long = size > DEMANGLE_MAX - output->length;
+	if (output->too_long)
 		longjmp(output->full, 1);
 	if (output->length + size + 1 > output->capacity) {
 		const size_t wanted = 2 * (output->length + size) + 64;
@@ -43,7 +45,7 @@ static void output_append(const char *text, size_t size, void *opaque)
 
 typedef int demangler(const char *, int, demangle_callbackref, void *);
 
-static char *demangle_with(demangler *function, const char *mangled, int options)
+static char *demangle_with(demangler *function, const char *mangled, int options, bool *too_long)
 {
 	struct output *output = calloc(1, sizeof *output);
 	if (output == NULL)
@@ -53,6 +55,7 @@ static char *demangle_with(demangler *function, const char *mangled, int options
 		text = output->text;
 		output->text = NULL;
 	}
+	*too_long |= output->too_long;
 	free(output->text);
 	free(output);
 	return text;
@@ -73,33 +76,37 @@ static char *demangle_d(const char *mangled)
 	return text;
 }
 
-char *demangle(const char *symbol)
+char *demangle(const char *symbol, bool *too_long)
 {
 	const int options = DMGL_PARAMS | DMGL_ANSI;
-	if (symbol[0] != '_' || strlen(symbol) > MANGLED_MAX)
+	*too_long = symbol[0] == '_' && strlen(symbol) > MANGLED_MAX;
+	if (symbol[0] != '_' || *too_long)
 		return NULL;
 	char *text = NULL;
-	// The spelling is gdb's: std::istream is written out.
 	// Rust's older mangling looks like C++ and is told by the hash at its end.
 	if (symbol[1] == 'R' || symbol[1] == 'Z')
-		text = demangle_with(rust_demangle_callback, symbol, options);
+		text = demangle_with(rust_demangle_callback, symbol, options, too_long);
+	// The spelling is gdb's: std::istream is written out. libiberty's limit would be names of
+	// 1024 letters.
 	if (text == NULL && symbol[1] == 'Z')
-		text = demangle_with(cplus_demangle_v3_callback, symbol, options | DMGL_VERBOSE);
+		text = demangle_with(cplus_demangle_v3_callback, symbol,
+			options | DMGL_VERBOSE | DMGL_NO_RECURSE_LIMIT, too_long);
 	if (text == NULL && symbol[1] == 'D')
 		text = demangle_d(symbol);
 	return text;
 }
 
-char *demangle_type(const char *type)
+char *demangle_type(const char *type, bool *too_long)
 {
 	static const char prefix[] = "typeinfo name for ";
 	const size_t length = strlen(type);
 	char *symbol AUTO_FREE = malloc(length + sizeof "_ZTS");
+	*too_long = false;
 	if (symbol == NULL)
 		return NULL;
 	memcpy(symbol, "_ZTS", 4);
 	memcpy(symbol + 4, type, length + 1);
-	char *text = demangle(symbol);
+	char *text = demangle(symbol, too_long);
 	if (text == NULL)
 		return NULL;
 	if (strncmp(text, prefix, sizeof prefix - 1) != 0) {
@@ -112,16 +119,16 @@ char *demangle_type(const char *type)
 
 #else
 
-char *demangle(const char *symbol)
+char *demangle(const char *symbol, bool *too_long)
 {
 	(void)symbol;
+	*too_long = false;
 	return NULL;
 }
 
-char *demangle_type(const char *type)
+char *demangle_type(const char *type, bool *too_long)
 {
-	(void)type;
-	return NULL;
+	return demangle(type, too_long);
 }
 
 #endif

@@ -20,6 +20,7 @@
 struct text {
 	char *bytes; // owned; ends with a NUL
 	size_t length, capacity;
+	bool lost; // for lack of memory something was left out
 };
 
 struct names {
@@ -39,8 +40,10 @@ static bool text_reserve(struct text *text, size_t more)
 		return true;
 	const size_t wanted = 2 * (text->length + more) + 64;
 	char *grown = realloc(text->bytes, wanted);
-	if (grown == NULL)
+	if (grown == NULL) {
+		text->lost = true;
 		return false;
+	}
 	text->bytes = grown;
 	text->capacity = wanted;
 	return true;
@@ -92,8 +95,11 @@ bool names_create(struct image *image, const struct names_options *options, stru
 		return error_memory(err);
 	names->image = image;
 	names->options = *options;
-	if (!text_reserve(&names->text, 1) ||
-		!modules_create(image, &module_options, diag, err, &names->modules)) {
+	if (!text_reserve(&names->text, 1)) {
+		names_destroy(names);
+		return error_memory(err);
+	}
+	if (!modules_create(image, &module_options, diag, err, &names->modules)) {
 		names_destroy(names);
 		return false;
 	}
@@ -188,7 +194,9 @@ static char *symbol_display(const struct names *names, const char *symbol)
 	const char *version = strchr(symbol + 1, '@');
 	char *plain =
 		version != NULL ? strndup(symbol, (size_t)(version - symbol)) : strdup(symbol);
-	char *readable = plain != NULL && !names->options.mangled ? demangle(plain) : NULL;
+	bool too_long;
+	char *readable =
+		plain != NULL && !names->options.mangled ? demangle(plain, &too_long) : NULL;
 	if (readable == NULL)
 		return plain;
 	free(plain);
@@ -218,6 +226,8 @@ static void names_add_symbol(
 	char *name AUTO_FREE = symbol_display(names, symbol->name);
 	if (name != NULL)
 		text_add_plain(&names->text, name);
+	else
+		names->text.lost = true;
 	if (symbol->linkage)
 		text_add(&names->text, "@plt");
 	if (symbol->offset != 0)
@@ -232,11 +242,12 @@ static bool names_add_class(struct names *names, const struct module *module, ui
 	if (!rtti_find(names->image, names->modules, address, &rtti))
 		return false;
 	char *mangled AUTO_FREE = rtti.type;
-	char *name AUTO_FREE = names->options.mangled ? NULL : demangle_type(mangled);
-	// What the demangler does not take is no type, unless there is no demangler.
-	const bool known = name != NULL || names->options.mangled || !DEMANGLE_AVAILABLE;
-	if (!known && strlen(mangled) < DEMANGLE_LONG)
+	bool too_long = false;
+	char *readable AUTO_FREE = demangle_type(mangled, &too_long);
+	// What the demangler does not take is no type.
+	if (readable == NULL && !too_long && DEMANGLE_AVAILABLE)
 		return false;
+	const char *name = names->options.mangled ? NULL : readable;
 	text_add(&names->text, name != NULL ? "vtable for " : "_ZTV");
 	text_add_plain(&names->text, name != NULL ? name : mangled);
 	if (rtti.primary)
@@ -252,9 +263,12 @@ static bool names_find_symbol(struct names *names, uint64_t address, struct symb
 	const struct module_range *range = modules_find(names->modules, address);
 	if (range == NULL || names->options.kinds_only)
 		return false;
-	const struct symbols *symbols = names_symbols(names, range->module);
-	return symbols != NULL &&
-	       symbols_find(symbols, address - names->modules->list[range->module].bias, ret);
+	uint64_t inside;
+	const struct module *module = modules_locate(
+		names->modules, &names->modules->list[range->module], address, &inside);
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(module - names->modules->list));
+	return symbols != NULL && symbols_find(symbols, inside, ret);
 }
 
 // A vtable of Rust has no symbol of its own: a destructor, the size and the alignment of the type,
@@ -271,7 +285,8 @@ static bool names_add_rust(struct names *names, const struct module *module, uin
 		align == 0 || (align & (align - 1)) != 0 || size % align != 0 ||
 		!names_find_symbol(names, drop, &symbol) || symbol.offset != 0)
 		return false;
-	char *name AUTO_FREE = demangle(symbol.name);
+	bool too_long;
+	char *name AUTO_FREE = demangle(symbol.name, &too_long);
 	if (name == NULL || strncmp(name, prefix, sizeof prefix - 1) != 0)
 		return false;
 	text_add(&names->text, "vtable with ");
@@ -296,8 +311,9 @@ static void names_add_line(struct names *names, uint32_t index, uint64_t address
 // An address in a mapped file.
 static void names_add_address(struct names *names, uint32_t index, uint64_t address, bool code)
 {
-	const struct module *module = &names->modules->list[index];
-	const uint64_t inside = address - module->bias;
+	uint64_t inside;
+	const struct module *module =
+		modules_locate(names->modules, &names->modules->list[index], address, &inside);
 	struct symbol symbol;
 	const bool found = names_find_symbol(names, address, &symbol);
 	if (found && symbol.sized)
@@ -313,7 +329,7 @@ static void names_add_address(struct names *names, uint32_t index, uint64_t addr
 		text_add(&names->text, "+0x%" PRIx64, inside);
 	}
 	if (code)
-		names_add_line(names, index, inside);
+		names_add_line(names, (uint32_t)(module - names->modules->list), inside);
 }
 
 // An address in memory.
@@ -402,4 +418,40 @@ struct name names_describe(struct names *names, uint64_t value)
 		break;
 	}
 	return (struct name){kind, names->text.bytes};
+}
+
+bool names_lost(const struct names *names)
+{
+	return names->text.lost;
+}
+
+size_t names_spans(const struct names *names, const struct span **ret)
+{
+	*ret = names->places.spans;
+	return names->places.count;
+}
+
+const char *names_span(struct names *names, size_t index)
+{
+	const struct place *place = &names->places.list[index];
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	switch (place->type) {
+	case PLACE_MODULE:
+		text_add(&names->text, "%s of ", kind_name(names->places.spans[index].kind));
+		text_add_plain(&names->text, names->modules->list[place->module].name);
+		break;
+	case PLACE_BREAK:
+	case PLACE_ARENA:
+	case PLACE_BLOCKS:
+		text_add(&names->text, "heap");
+		break;
+	case PLACE_STACK:
+		text_add(&names->text, "stack of thread %" PRId64, place->thread);
+		break;
+	case PLACE_ANON:
+		text_add(&names->text, "anonymous memory");
+		break;
+	}
+	return names->text.bytes;
 }

@@ -42,6 +42,9 @@ struct name {
 // Describe a word by its value (not as loaded, if the byte orders differ). Not thread-safe.
 struct name names_describe(struct names *names, uint64_t value);
 
+// Whether a description is incomplete because memory ran out.
+bool names_lost(const struct names *names);
+
 // What the process had loaded, with the state of its files.
 const struct modules *names_modules(const struct names *names);
 // Whether the main program has a symbol table, its own or in a separate debug file.
@@ -55,3 +58,10 @@ void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT]);
 // long. The caller must release *ret with kind_filter_destroy.
 bool names_filter(
 	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret);
+
+// The parts of the address space that are told apart: sorted, without overlaps. Returns their
+// number; *ret lives as long as names.
+size_t names_spans(const struct names *names, const struct span **ret);
+// What is in a part, for people: "heap", "stack of thread 12", "data of libfoo.so". Lives until the
+// next call with the same names.
+const char *names_span(struct names *names, size_t index);

@@ -19,6 +19,8 @@
 // limit), and past those that end before it (gdb: one).
 #define STEPS_MAX 4096
 #define STEPS_PAST_MAX 4
+// What is so far before a section has nothing to do with it.
+#define LABEL_DISTANCE_MAX 4096
 // The vdso has two or three pages.
 #define VDSO_SIZE_MAX ((uint64_t)256 * 1024)
 
@@ -27,8 +29,8 @@ struct entry {
 	uint32_t index;
 	uint16_t rank; // of several at one address, the highest is chosen
 	uint8_t source;
-	bool sized;
-	bool linkage; // in the procedure linkage table
+	bool sized : 1;
+	bool linkage : 1; // in the procedure linkage table
 };
 
 struct section {
@@ -215,7 +217,9 @@ static bool entry_make(const struct symbols *symbols, struct sections *sections,
 	ret->end = ret->sized ? min_u64(section.end, add_saturated(start, symbol->st_size))
 			      : section.end;
 	ret->rank = symbol_rank(symbol, name);
-	return start >= section.start && start < section.end;
+	// A label can mark what is right before its section, such as the ELF header.
+	const uint64_t before = ret->sized ? 0 : min_u64(section.start, LABEL_DISTANCE_MAX);
+	return start >= section.start - before && start < section.end;
 }
 
 static void source_load_symbols(struct symbols *symbols, unsigned index)

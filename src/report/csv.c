@@ -2,6 +2,7 @@
 //
 // RFC 4180, with the line ends of this system.
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/report.h"
@@ -25,23 +26,143 @@ static void csv_text(FILE *stream, const char *text)
 
 static void csv_begin(struct report *report)
 {
-	if (report->answers == 0)
+	if (report->answers == 0 && strcmp(report->head->mode, "words") == 0)
 		fprintf(report->stream, "%svalue,count,kind,description\n",
 			report->many ? "file," : "");
 }
 
+// The first column of every row, if there are several files.
+static void csv_file(struct report *report)
+{
+	if (!report->many)
+		return;
+	csv_text(report->stream, report->head->input.path);
+	putc(',', report->stream);
+}
+
+// A number in hex, empty if it is redacted.
+static void csv_value(struct report *report, const struct report_word *row)
+{
+	const unsigned size = row->size != 0 ? row->size : report->head->scanned.word_size;
+	if (!row->redacted)
+		fprintf(report->stream, "0x%0*" PRIx64, 2 * (int)size, row->value);
+}
+
+static void csv_address(struct report *report, uint64_t address)
+{
+	fprintf(report->stream, "0x%0*" PRIx64, 2 * (int)report->head->scanned.word_size, address);
+}
+
+// Any bytes, escaped as between double quotes in C, and then quoted for CSV.
+static void csv_bytes(struct report *report, const char *bytes, size_t size)
+{
+	char *escaped = malloc(4 * size + 1);
+	if (escaped == NULL) {
+		report->lost = true;
+		return;
+	}
+	escape(escaped, 4 * size + 1, bytes, size, ESCAPE_TERMINAL);
+	csv_text(report->stream, escaped);
+	free(escaped);
+}
+
+static void csv_count(struct report *report, uint64_t count, uint64_t count_max)
+{
+	fprintf(report->stream, "%" PRIu64, count);
+	if (count_max > count)
+		fprintf(report->stream, "..%" PRIu64, count_max);
+	putc(',', report->stream);
+}
+
 static void csv_word(struct report *report, const struct report_word *row)
 {
-	if (report->many) {
-		csv_text(report->stream, report->head->input.path);
-		putc(',', report->stream);
-	}
-	fprintf(report->stream, "0x%0*" PRIx64 ",%" PRIu64,
-		2 * (int)report->head->scanned.word_size, row->value, row->count);
-	if (row->count_max > row->count)
-		fprintf(report->stream, "..%" PRIu64, row->count_max);
-	fprintf(report->stream, ",%s,", row->kind);
+	csv_file(report);
+	if (report->member != NULL)
+		fprintf(report->stream, "%" PRId64 ",%s,", report->member->offset,
+			report->member->type);
+	csv_value(report, row);
+	putc(',', report->stream);
+	csv_count(report, row->count, row->count_max);
+	fprintf(report->stream, "%s,", row->kind);
 	csv_text(report->stream, row->text);
+	putc('\n', report->stream);
+}
+
+static void csv_found(struct report *report, const struct report_found *found)
+{
+	(void)found;
+	(void)report;
+}
+
+static void csv_list(struct report *report, enum report_list list)
+{
+	static const char *const columns[] = {
+		[REPORT_TEXTS] = "count,address,length,cut_before,cut_after,text",
+		[REPORT_PLACES] = "row,count,address,place",
+		[REPORT_ADDRESSES] = "row,count,address,place",
+		[REPORT_MEMBERS] = "offset,type,value,count,kind,description",
+		[REPORT_LAYOUT] =
+			"offset,value,count,values,skipped,distinct,kind,description,mostly",
+	};
+	if (report->answers == 0 && !report->list)
+		fprintf(report->stream, "%s%s\n", report->many ? "file," : "", columns[list]);
+}
+
+static void csv_text_row(struct report *report, const struct report_text *row)
+{
+	csv_file(report);
+	if (report->member != NULL) {
+		fprintf(report->stream, "%" PRId64 ",%s,,%" PRIu64 ",text,", report->member->offset,
+			report->member->type, row->count);
+	} else {
+		csv_count(report, row->count, row->count_max);
+		csv_address(report, row->address);
+		fprintf(report->stream, ",%" PRIu64 ",%d,%d,", row->length, row->cut_before,
+			row->cut_after);
+	}
+	if (row->bytes != NULL)
+		csv_bytes(report, row->bytes, row->size);
+	putc('\n', report->stream);
+}
+
+static void csv_place(struct report *report, const struct report_place *row)
+{
+	csv_file(report);
+	fprintf(report->stream, "place,%" PRIu64 ",,", row->count);
+	csv_text(report->stream, row->place);
+	putc('\n', report->stream);
+}
+
+static void csv_address_row(struct report *report, const struct report_address *row)
+{
+	csv_file(report);
+	fputs("address,,", report->stream);
+	csv_address(report, row->address);
+	putc(',', report->stream);
+	csv_text(report->stream, row->place);
+	putc('\n', report->stream);
+}
+
+static void csv_member(struct report *report, const struct report_member *member)
+{
+	(void)member;
+	(void)report;
+}
+
+static void csv_field(struct report *report, const struct report_field *row)
+{
+	csv_file(report);
+	fprintf(report->stream, "%" PRId64 ",", row->offset);
+	csv_value(report, &row->top);
+	putc(',', report->stream);
+	csv_count(report, row->top.count, row->top.count_max);
+	fprintf(report->stream, "%" PRIu64 ",%" PRIu64 ",", row->values, row->skipped);
+	if (row->distinct != UINT64_MAX)
+		fprintf(report->stream, "%" PRIu64, row->distinct);
+	fprintf(report->stream, ",%s,", row->top.kind);
+	csv_text(report->stream, row->top.text);
+	putc(',', report->stream);
+	csv_text(report->stream, row->mostly);
 	putc('\n', report->stream);
 }
 
@@ -50,4 +171,15 @@ static void csv_end(struct report *report)
 	(void)report;
 }
 
-const struct report_writer report_csv = {csv_begin, csv_word, csv_end};
+const struct report_writer writer_csv = {
+	.begin = csv_begin,
+	.word = csv_word,
+	.found = csv_found,
+	.list = csv_list,
+	.text = csv_text_row,
+	.place = csv_place,
+	.address = csv_address_row,
+	.member = csv_member,
+	.field = csv_field,
+	.end = csv_end,
+};

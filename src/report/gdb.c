@@ -13,8 +13,75 @@ static void gdb_begin(struct report *report)
 static void gdb_word(struct report *report, const struct report_word *row)
 {
 	const int digits = 2 * (int)report->head->scanned.word_size;
-	fprintf(report->stream, "p %" PRIu64 "\nx 0x%0*" PRIx64 "\ninfo symbol 0x%0*" PRIx64 "\n",
-		row->count, digits, row->value, digits, row->value);
+	fprintf(report->stream, "p %" PRIu64 "\n", row->count);
+	if (row->redacted || report->member)
+		return;
+	fprintf(report->stream, "x 0x%0*" PRIx64 "\ninfo symbol 0x%0*" PRIx64 "\n", digits,
+		row->value, digits, row->value);
+}
+
+static void gdb_found(struct report *report, const struct report_found *found)
+{
+	fprintf(report->stream, "p %" PRIu64 "\n", found->count);
+	if (found->word != NULL && !found->word->redacted)
+		fprintf(report->stream, "info symbol 0x%0*" PRIx64 "\n",
+			2 * (int)report->head->scanned.word_size, found->word->value);
+}
+
+static void gdb_list(struct report *report, enum report_list list)
+{
+	(void)report;
+	(void)list;
+}
+
+static void gdb_text(struct report *report, const struct report_text *row)
+{
+	fprintf(report->stream, "p %" PRIu64 "\n", row->count);
+	if (row->bytes != NULL)
+		fprintf(report->stream, "x/s 0x%" PRIx64 "\n", row->address);
+}
+
+static void gdb_place(struct report *report, const struct report_place *row)
+{
+	(void)report;
+	(void)row;
+}
+
+// C has no type of a given size in a program without debug info: gdb's x has letters for them.
+static void gdb_examine(struct report *report, const struct report_member *member, uint64_t address)
+{
+	static const char letters[] = {[1] = 'b', [2] = 'h', [4] = 'w', [8] = 'g'};
+	if (member->size == 0)
+		fprintf(report->stream, "x/s 0x%" PRIx64 "\n", address);
+	else
+		fprintf(report->stream, "x/1%c%c 0x%" PRIx64 "\n",
+			member->is_float    ? 'f'
+			: member->is_signed ? 'd'
+					    : 'x',
+			letters[member->size], address);
+}
+
+static void gdb_address(struct report *report, const struct report_address *row)
+{
+	const struct report_scanned *scanned = &report->head->scanned;
+	if (row->member_count == 0)
+		fprintf(report->stream, "x/1%c%c 0x%" PRIx64 "\n", 'a',
+			scanned->word_size == 8 ? 'g' : 'w', row->address);
+	for (size_t i = 0; i < row->member_count; i++)
+		gdb_examine(
+			report, &row->members[i], row->address + (uint64_t)row->members[i].offset);
+}
+
+static void gdb_member(struct report *report, const struct report_member *member)
+{
+	(void)report;
+	(void)member;
+}
+
+static void gdb_field(struct report *report, const struct report_field *row)
+{
+	(void)report;
+	(void)row;
 }
 
 static void gdb_end(struct report *report)
@@ -22,4 +89,15 @@ static void gdb_end(struct report *report)
 	(void)report;
 }
 
-const struct report_writer report_gdb = {gdb_begin, gdb_word, gdb_end};
+const struct report_writer writer_gdb = {
+	.begin = gdb_begin,
+	.word = gdb_word,
+	.found = gdb_found,
+	.list = gdb_list,
+	.text = gdb_text,
+	.place = gdb_place,
+	.address = gdb_address,
+	.member = gdb_member,
+	.field = gdb_field,
+	.end = gdb_end,
+};

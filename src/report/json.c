@@ -9,20 +9,24 @@
 #include "base/escape.h"
 #include "report/report.h"
 
-// A text of any bytes. What is no UTF-8 or a control character is escaped, since JSON could not
-// carry it. NULL is null.
-static json_t *json_bytes(const char *text)
+// Any bytes; NULL is null. What is no UTF-8 or a control character is escaped, since JSON could not
+// carry it.
+static json_t *json_text(const char *bytes, size_t size)
 {
-	if (text == NULL)
+	if (bytes == NULL)
 		return json_null();
-	const size_t length = strlen(text), size = 4 * length + 1;
-	char *escaped = malloc(size);
+	char *escaped = malloc(4 * size + 1);
 	if (escaped == NULL)
 		return NULL;
-	escape(escaped, size, text, length, ESCAPE_TERMINAL);
+	escape(escaped, 4 * size + 1, bytes, size, ESCAPE_TERMINAL);
 	json_t *string = json_string(escaped);
 	free(escaped);
 	return string;
+}
+
+static json_t *json_bytes(const char *text)
+{
+	return json_text(text, text != NULL ? strlen(text) : 0);
 }
 
 static json_t *json_number(uint64_t number)
@@ -124,34 +128,167 @@ static void json_begin(struct report *report)
 		}
 		putc(']', report->stream);
 	}
-	fputs(",\"top\":[", report->stream);
+	if (strcmp(head->mode, "words") == 0)
+		fputs(",\"top\":[", report->stream);
+}
+
+// A comma between the rows of a list.
+static void json_next(struct report *report)
+{
+	if (report->rows > 0)
+		putc(',', report->stream);
+}
+
+static json_t *json_hex(uint64_t value, unsigned size)
+{
+	char text[24];
+	snprintf(text, sizeof text, "0x%0*" PRIx64, 2 * (int)size, value);
+	return json_string(text);
+}
+
+static json_t *json_value(const struct report *report, const struct report_word *row)
+{
+	const unsigned size = row->size != 0 ? row->size : report->head->scanned.word_size;
+	return row->redacted ? json_null() : json_hex(row->value, size);
+}
+
+static json_t *json_word_hex(const struct report *report, uint64_t address)
+{
+	return json_hex(address, report->head->scanned.word_size);
+}
+
+// Add a member; false when out of memory, object is gone then.
+static bool json_add(json_t **object, const char *name, json_t *value)
+{
+	if (*object != NULL && json_object_set_new(*object, name, value) == 0)
+		return true;
+	json_decref(*object);
+	*object = NULL;
+	return false;
+}
+
+static json_t *json_row(const struct report *report, const struct report_word *row)
+{
+	json_t *object = json_pack(
+		"{so so}", "value", json_value(report, row), "count", json_number(row->count));
+	if (row->count_max > row->count)
+		json_add(&object, "count_max", json_number(row->count_max));
+	if (report->head->names && json_add(&object, "kind", json_string(row->kind)))
+		json_add(&object, "description", json_bytes(row->text));
+	return object;
 }
 
 static void json_word(struct report *report, const struct report_word *row)
 {
-	char value[24];
-	snprintf(value, sizeof value, "0x%0*" PRIx64, 2 * (int)report->head->scanned.word_size,
-		row->value);
-	if (report->rows > 0)
-		putc(',', report->stream);
-	json_t *object = json_pack("{ss so}", "value", value, "count", json_number(row->count));
-	if (object != NULL && row->count_max > row->count &&
-		json_object_set_new(object, "count_max", json_number(row->count_max)) != 0) {
-		json_decref(object);
-		object = NULL;
+	json_next(report);
+	json_write(report, json_row(report, row));
+}
+
+static void json_found(struct report *report, const struct report_found *found)
+{
+	if (found->word != NULL) {
+		struct report_word word = *found->word;
+		word.count = word.count_max = found->count;
+		json_member(report, "found", json_row(report, &word));
+		return;
 	}
-	if (object != NULL && report->head->names &&
-		(json_object_set_new(object, "kind", json_string(row->kind)) != 0 ||
-			json_object_set_new(object, "description", json_bytes(row->text)) != 0)) {
-		json_decref(object);
-		object = NULL;
-	}
+	json_t *object = json_pack("{so}", "count", json_number(found->count));
+	if (strcmp(report->head->mode, "strings") != 0)
+		json_add(&object, "text", json_text(found->text, found->text_size));
+	json_member(report, "found", object);
+}
+
+// Close what is open: a member with its rows, and the list.
+static void json_close(struct report *report)
+{
+	if (report->member != NULL)
+		fputs("]}", report->stream);
+	if (report->list)
+		putc(']', report->stream);
+}
+
+static void json_list(struct report *report, enum report_list list)
+{
+	static const char *const names[] = {
+		[REPORT_TEXTS] = "texts",
+		[REPORT_PLACES] = "places",
+		[REPORT_ADDRESSES] = "addresses",
+		[REPORT_MEMBERS] = "members",
+		[REPORT_LAYOUT] = "layout",
+	};
+	json_close(report);
+	fprintf(report->stream, ",\"%s\":[", names[list]);
+}
+
+static void json_text_row(struct report *report, const struct report_text *row)
+{
+	json_t *object = json_pack("{so sb sb so so so}", //
+		"text", json_text(row->bytes, row->size), //
+		"cut_before", row->cut_before,		  //
+		"cut_after", row->cut_after,		  //
+		"length", json_number(row->length),	  //
+		"count", json_number(row->count),	  //
+		"address", json_word_hex(report, row->address));
+	if (row->count_max > row->count)
+		json_add(&object, "count_max", json_number(row->count_max));
+	json_next(report);
+	json_write(report, object);
+}
+
+static void json_place(struct report *report, const struct report_place *row)
+{
+	json_next(report);
+	json_write(report, json_pack("{so so}", "place", json_bytes(row->place), "count",
+				   json_number(row->count)));
+}
+
+static void json_address_row(struct report *report, const struct report_address *row)
+{
+	json_next(report);
+	json_write(report, json_pack("{so so}", "address", json_word_hex(report, row->address),
+				   "place", json_bytes(row->place)));
+}
+
+static void json_member_head(struct report *report, const struct report_member *member)
+{
+	if (report->member != NULL)
+		fputs("]},", report->stream);
+	fprintf(report->stream,
+		"{\"offset\":%" PRId64 ",\"type\":\"%s\",\"values\":%" PRIu64
+		",\"skipped\":%" PRIu64 ",\"top\":[",
+		member->offset, member->type, member->values, member->skipped);
+}
+
+static void json_field(struct report *report, const struct report_field *row)
+{
+	json_t *object = json_row(report, &row->top);
+	json_add(&object, "offset", json_integer(row->offset));
+	json_add(&object, "values", json_number(row->values));
+	json_add(&object, "skipped", json_number(row->skipped));
+	json_add(&object, "distinct",
+		row->distinct == UINT64_MAX ? json_null() : json_number(row->distinct));
+	json_add(&object, "mostly", json_bytes(row->mostly));
+	json_next(report);
 	json_write(report, object);
 }
 
 static void json_end(struct report *report)
 {
-	fputs("]}\n", report->stream);
+	json_close(report);
+	if (strcmp(report->head->mode, "words") == 0)
+		putc(']', report->stream);
+	fputs("}\n", report->stream);
 }
 
-const struct report_writer report_json = {json_begin, json_word, json_end};
+const struct report_writer writer_json = {
+	.begin = json_begin,
+	.word = json_word,
+	.found = json_found,
+	.list = json_list,
+	.text = json_text_row,
+	.place = json_place,
+	.address = json_address_row,
+	.member = json_member_head,
+	.field = json_field,
+	.end = json_end,
+};

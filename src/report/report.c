@@ -10,11 +10,11 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 	bool color, struct error *err)
 {
 	static const struct report_writer *const writers[] = {
-		[REPORT_TEXT] = &report_text,
-		[REPORT_CSV] = &report_csv,
-		[REPORT_GDB] = &report_gdb,
+		[REPORT_TEXT] = &writer_text,
+		[REPORT_CSV] = &writer_csv,
+		[REPORT_GDB] = &writer_gdb,
 #if HAVE_JANSSON
-		[REPORT_JSON] = &report_json,
+		[REPORT_JSON] = &writer_json,
 #else
 		[REPORT_JSON] = NULL,
 #endif
@@ -32,16 +32,77 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 	return true;
 }
 
+void report_escaped(struct report *report, const char *bytes, size_t size, enum escape_style style)
+{
+	// In pieces that do not cut a character.
+	for (size_t done = 0; done < size;) {
+		char escaped[4 * 1024 + 1];
+		size_t piece = size - done;
+		if (piece > 1024)
+			for (piece = 1024; piece > 1021 && (bytes[done + piece] & 0xc0) == 0x80;)
+				piece--;
+		escape(escaped, sizeof escaped, bytes + done, piece, style);
+		fputs(escaped, report->stream);
+		done += piece;
+	}
+}
+
 void report_begin(struct report *report, const struct report_head *head)
 {
 	report->head = head;
 	report->rows = 0;
+	report->list = false;
+	report->member = NULL;
 	report->writer->begin(report);
 }
 
 void report_word(struct report *report, const struct report_word *row)
 {
 	report->writer->word(report, row);
+	report->rows++;
+}
+
+void report_found(struct report *report, const struct report_found *found)
+{
+	report->writer->found(report, found);
+}
+
+void report_list(struct report *report, enum report_list list)
+{
+	report->writer->list(report, list);
+	report->list = true;
+	report->member = NULL;
+	report->rows = 0;
+}
+
+void report_text(struct report *report, const struct report_text *row)
+{
+	report->writer->text(report, row);
+	report->rows++;
+}
+
+void report_place(struct report *report, const struct report_place *row)
+{
+	report->writer->place(report, row);
+	report->rows++;
+}
+
+void report_address(struct report *report, const struct report_address *row)
+{
+	report->writer->address(report, row);
+	report->rows++;
+}
+
+void report_member(struct report *report, const struct report_member *member)
+{
+	report->writer->member(report, member);
+	report->member = member;
+	report->rows = 0;
+}
+
+void report_field(struct report *report, const struct report_field *row)
+{
+	report->writer->field(report, row);
 	report->rows++;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 
 enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_GDB };
 
@@ -64,7 +65,7 @@ struct report_memory {
 
 // One answer, before its rows.
 struct report_head {
-	const char *mode;    // "words"
+	const char *mode;    // "words", "strings", "find"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -75,13 +76,75 @@ struct report_head {
 	bool verbose; // people want to know all
 };
 
-// A row of the most frequent words.
+// A row of the most frequent words, or of the values of a field.
 struct report_word {
 	uint64_t value;
 	uint64_t count;
 	uint64_t count_max; // it may be as many as these; count, if that is exact
 	const char *kind;
 	const char *text; // the description; "" if there is none
+	unsigned size;	  // bytes of the value; 0: a word
+	bool redacted;	  // the value is not to be shown
+};
+
+// What was looked for, and how often it is there. For --strings only count is meant.
+struct report_found {
+	const char *text; // any bytes; NULL: a word, or redacted
+	size_t text_size;
+	const struct report_word *word; // NULL: a text; its count is not used
+	uint64_t count;
+};
+
+// The rows that may follow, in this order.
+enum report_list {
+	REPORT_TEXTS,
+	REPORT_PLACES,
+	REPORT_ADDRESSES,
+	REPORT_MEMBERS,
+	REPORT_LAYOUT,
+};
+
+// A row of the most frequent texts.
+struct report_text {
+	const char *bytes; // any; NULL: redacted
+	size_t size;
+	uint64_t length; // of the whole text, in bytes; more than size if bytes is its beginning
+	bool cut_before, cut_after; // more characters are next to it in memory
+	uint64_t count, count_max;  // count_max: more than count if not known exactly
+	uint64_t address;	    // of one that is there
+};
+
+// So many of the occurrences lie there.
+struct report_place {
+	const char *place;
+	uint64_t count;
+};
+
+// Where the word occurs; the place says more about the address, "" if there is nothing.
+struct report_address {
+	uint64_t address;
+	const char *place;
+	const struct report_member *members; // whose values are of interest there
+	size_t member_count;
+};
+
+// A field at an offset from the word; report_word or report_text rows of its values follow.
+struct report_member {
+	int64_t offset;	  // bytes
+	const char *type; // "uint32", ...
+	unsigned size;	  // bytes; 0: a text
+	bool is_signed, is_float;
+	uint64_t values;  // that were read
+	uint64_t skipped; // that are not in saved memory
+};
+
+// A word of the layout of what is around the word.
+struct report_field {
+	int64_t offset;		  // bytes
+	struct report_word top;	  // the most frequent value
+	uint64_t values, skipped; // as above
+	uint64_t distinct;	  // values; UINT64_MAX: many
+	const char *mostly;	  // what they are: "constant", ...
 };
 
 struct report {
@@ -92,28 +155,49 @@ struct report {
 	unsigned width; // of the terminal that text goes to, in columns; 0: none
 	// Of the present answer.
 	const struct report_head *head;
-	size_t answers, rows;
-	bool lost; // out of memory inside a writer
+	size_t answers, rows;		    // rows of the list that is open
+	bool list;			    // a list is open
+	const struct report_member *member; // that is open in it, NULL: none
+	bool lost;			    // out of memory inside a writer
 };
 
 // Writers of one format; stream errors are looked for at the end only.
 struct report_writer {
 	void (*begin)(struct report *report);
 	void (*word)(struct report *report, const struct report_word *row);
+	void (*found)(struct report *report, const struct report_found *found);
+	void (*list)(struct report *report, enum report_list list);
+	void (*text)(struct report *report, const struct report_text *row);
+	void (*place)(struct report *report, const struct report_place *row);
+	void (*address)(struct report *report, const struct report_address *row);
+	void (*member)(struct report *report, const struct report_member *member);
+	void (*field)(struct report *report, const struct report_field *row);
 	void (*end)(struct report *report);
 };
 
-extern const struct report_writer report_text, report_csv, report_gdb;
+// For writers: write any bytes, of any number, escaped.
+void report_escaped(struct report *report, const char *bytes, size_t size, enum escape_style style);
+
+extern const struct report_writer writer_text, writer_csv, writer_gdb;
 #if HAVE_JANSSON
-extern const struct report_writer report_json;
+extern const struct report_writer writer_json;
 #endif
 
 // Begin to write to stream. Fails if this build lacks the format.
 bool report_init(struct report *report, FILE *stream, enum report_format format, bool many,
 	bool color, struct error *err);
-// One answer: begin, rows, end. head must live until the end.
+// One answer: begin, rows, end. head must live until the end. Words are rows of their own; all else
+// follows one report_found, each kind in its list.
 void report_begin(struct report *report, const struct report_head *head);
 void report_word(struct report *report, const struct report_word *row);
+void report_found(struct report *report, const struct report_found *found);
+void report_list(struct report *report, enum report_list list);
+void report_text(struct report *report, const struct report_text *row);
+void report_place(struct report *report, const struct report_place *row);
+void report_address(struct report *report, const struct report_address *row);
+// member must live until the next one, the next list, or the end.
+void report_member(struct report *report, const struct report_member *member);
+void report_field(struct report *report, const struct report_field *row);
 void report_end(struct report *report);
 // Write out what is buffered. An error if anything could not be written.
 bool report_flush(struct report *report, struct error *err);

@@ -1,0 +1,349 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Looking closer: --find, --strings, --member, --around, --redact.
+
+load lib/common
+
+setup() {
+	core=$BATS_TEST_TMPDIR/core
+}
+
+der() {
+	fixture der "${CXX:-c++}" -o @ "$repo/fixtures/der.cpp"
+}
+der_core() {
+	fixture der.core dump @ "$(der)" --password=hunter2-is-the-password
+}
+# Der's vtable pointer: the most frequent word that points into the program
+der_vtable() {
+	"$TOPLEAK" -n 20 -ojson "$(der_core)" | jq -r '[.top[] | select(.description | startswith("vtable for Der"))][0].value'
+}
+
+# texts: the rows of the output without addresses
+texts() {
+	sed -n 's/^ *\([0-9]*\)  0x[0-9a-f]*  /\1 /p' <<<"$output"
+}
+
+@test "random files, cores and questions: equal to the slow search" {
+	export SEED=${SEED:-$((RANDOM << 15 | RANDOM))}
+	echo "# SEED=$SEED" >&3
+	cd "$BATS_TEST_TMPDIR"
+	TOPLEAK=$TOPLEAK compare 220 find
+}
+
+# ---- texts
+
+@test "occurrences may overlap" {
+	printf 'aaaa' >"$core"
+	topleak -0 -r --find aa "$core"
+	equal "${lines[0]}" '"aa" : 3'
+	equal "$(texts)" '3 "aaaa"'
+}
+
+@test "a text is found at the first and the last byte, and across segments that touch" {
+	mkcore "$core" 'align => 64, segments => [
+		{ vaddr => 0x1001, bytes => "needle" . "\0" x 50 . "nee" },
+		{ vaddr => 0x3000, bytes => "dle" },
+		{ vaddr => 0x103c, bytes => "dle\0\0needl" },
+		{ vaddr => 0x5000, bytes => "e\0\0needle" }]'
+	topleak -0 --find needle "$core"
+	equal "$output" '"needle" : 3
+        3  0x0000000000001001  "needle"'
+}
+
+@test "a pattern of 10 kB, and of one byte" {
+	perl -e 'print "x" x 300_000, "q" . "ab" x 5000, "\0", "z"' >"$core"
+	topleak -0 -r --find "q$(perl -e 'print "ab" x 5000')" "$core"
+	contains "${lines[0]}" ' : 1'
+	contains "${lines[1]}" '0x00000000000493e0  ..."'
+	topleak -0 -r --find z "$core"
+	equal "$output" '"z" : 1
+        1  0x000000000004baf2  "z"'
+}
+
+@test "at most 120 bytes around are shown, whole characters, and a cut is marked" {
+	perl -e 'print "\0", "a" x 119, "\xc3\xa4", "b" x 119, "NEEDLE", "c" x 120, "\0NEEDLE", "\xc3\xa4" x 61, "\0"' >"$core"
+	topleak -0 -r --find NEEDLE "$core"
+	equal "$(texts)" "1 \"NEEDLE$(perl -e 'print "\xc3\xa4" x 60')\"...
+1 ...\"$(perl -e 'print "b" x 119, "NEEDLE", "c" x 120')\""
+}
+
+@test "--ignore-case: texts that differ in case only are one, shown as at the lowest address" {
+	printf 'Get /A\0GET /a\0get /b\0' >"$core"
+	topleak -0 -r --ignore-case --find get "$core"
+	equal "$output" '"get" : 3
+        2  0x0000000000000000  "Get /A"
+        1  0x000000000000000e  "get /b"'
+}
+
+@test "--find agrees with grep -abo" {
+	local text
+	for text in vtable Handshake main; do
+		topleak -0 -r --find "$text" "$(der)"
+		equal "${lines[0]}" "\"$text\" : $(grep -abo "$text" "$(der)" | wc -l)"
+	done
+}
+
+@test "a text that is not there is an answer" {
+	printf 'abc' >"$core"
+	topleak -0 -r --find nothing "$core"
+	equal "$output" '"nothing" : 0'
+}
+
+@test "0x is a word, text: is a text, and decimal digits get a hint" {
+	printf '0x10 4711 \x10\0\0\0\0\0\0\0' >"$core"
+	topleak -0 -r --find 0x10 -s 10 "$core"
+	equal "${lines[0]}" "0x0000000000000010 : 1  16"
+	topleak -0 -r --find text:0x10 "$core"
+	equal "${lines[0]}" '"0x10" : 1'
+	topleak -0 -r --find 0xZZ "$core"
+	equal "${lines[0]}" '"0xZZ" : 0'
+	equal "$stderr" ""
+	topleak -0 -r --find 4711 "$core"
+	equal "${lines[0]}" '"4711" : 1'
+	contains "$stderr" "--find 0x1267"
+	topleak -2 -r -w 4 --find 0x123456789 "$core"
+	fails "0x123456789" "4 bytes"
+	topleak -2 -r --find 0x12345678901234567 "$core"
+	fails "64 bits"
+}
+
+# ---- strings
+
+@test "--strings agrees with strings | sort | uniq -c" {
+	needs strings
+	local file
+	for file in "$(der)" "$TOPLEAK"; do
+		topleak -0 -r --strings -n 100000 -m 16M "$file"
+		equal "$(texts | sed 's/\\\(["\\]\)/\1/g; s/\\t/\t/g; s/^\([0-9]*\) "\(.*\)"$/\1 \2/')" \
+			"$(strings -a -n 8 "$file" | cut -c1-4096 | sort | uniq -c | sed 's/^ *//' | sort -k1,1nr -k2)"
+	done
+}
+
+@test "strings cross chunks and segments; long ones are cut when shown" {
+	perl -e 'print "\0", "long" x 200_000, "\0", "longlong"' >"$core"
+	topleak -0 -r --strings -ojson "$core"
+	is '.found.count == 2 and [.texts[] | .length] == [8, 800000] and .texts[1].cut_after and (.texts[1].text | length) == 4096'
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, bytes => "half" }, { vaddr => 0x1004, bytes => "half" }, { vaddr => 0x2000, bytes => "half" }]'
+	topleak -0 --strings "$core"
+	equal "$output" '        1  0x0000000000001000  "halfhalf"'
+}
+
+@test "many different strings in little memory: the same as in much" {
+	perl -e 'srand 1; for (1 .. 900_000) { printf "text number %d\0", 1_000_000 * rand() ** 4 }' >"$core"
+	topleak -0 -r --strings -m 1G "$core"
+	local expected=$output
+	topleak -0 -r --strings -m 16M "$core"
+	equal "$output" "$expected"
+	topleak -0 -r --find number -m 16M "$core"
+	equal "$(tail -n +2 <<<"$output" | sed 's/0x[0-9a-f]*//')" "$(sed 's/0x[0-9a-f]*//' <<<"$expected")"
+}
+
+# ---- words and fields
+
+@test "the example of topleaked: a field of 10,001 objects, one of which differs" {
+	local vtable expected
+	vtable=$(der_vtable)
+	topleak -0 --no-names --find "$vtable" --memberOffset=8 --memberType=uint64 "$(der_core)"
+	contains "$output" "0x000000000000000f : 10000"
+	contains "$output" "0x0000000000000010 : 1"
+	expected=$output
+	topleak -0 --no-names --find "${vtable#0x}" --member 8:uint64 "$(der_core)"
+	equal "$output" "$expected"
+}
+
+@test "where words are: stack, heap, data, and each address with --all" {
+	local vtable
+	vtable=$(der_vtable)
+	topleak -0 --find "$vtable" -n 3 "$(der_core)"
+	contains "${lines[0]}" "vtable for Der+16 (der)"
+	equal "$(grep -c '^0x' <<<"$output")" 4
+	topleak -0 --find "$vtable" --all -ojson "$(der_core)"
+	is '.found.count == (.addresses | length) and .found.count >= 10001 and .found.count == ([.places[].count] | add)'
+	is '[.addresses[].address] == ([.addresses[].address] | sort)'
+}
+
+@test "fields of every type, before and behind, in big-endian words of 4 bytes" {
+	mkcore "$core" 'class => 32, endian => "big", segments => [
+		{ vaddr => 0x1000, bytes => pack("L>L>l>f>d>n", 0x21, 0x1234, -2, 1.5, -0.25, 0xfffe) . "Text\0\0" . pack("L>", 0x1234) }]'
+	topleak -0 --find 0x1234 --member -4,4:int32,8:float,12:double,20:uint16,20:int16,20:uint8,22:text,0x1:int8,-4:ptr "$core"
+	equal "$output" '0x00001234 : 2  4660
+-4:word  2 values
+0x00000021 : 1  33, or malloc size 32
+0x78740000 : 1  "xt"
++4:int32  1 values, 1 not saved
+0xfffffffe : 1  -2
++8:float  1 values, 1 not saved
+0x3fc00000 : 1  1.5
++12:double  1 values, 1 not saved
+0xbfd0000000000000 : 1  -0.25
++20:uint16  1 values, 1 not saved
+0xfffe : 1  65534
++20:int16  1 values, 1 not saved
+0xfffe : 1  -2
++20:uint8  1 values, 1 not saved
+0xff : 1  255
++22:text  1 values, 1 not saved
+        1  0x0000101a  "Text"
++1:int8  2 values
+0x00 : 2  0
+-4:ptr  2 values
+0x00000021 : 1  33, or malloc size 32
+0x78740000 : 1  "xt"'
+}
+
+@test "more different values of a field than the memory holds" {
+	perl -e 'srand 2; print pack "Q<2", 0x4711, 5_000_000 * rand() ** 8 for 1 .. 700_000' >"$core"
+	topleak -0 -r --no-names --find 0x4711 --member 8 -m 1G "$core"
+	local expected=$output
+	topleak -0 -r --no-names --find 0x4711 --member 8 -m 16M "$core"
+	equal "$output" "$expected"
+}
+
+@test "the layout: constant, malloc size, small number, text, float, many" {
+	perl -e 'srand 3; for (1 .. 3000) {
+		print pack "Q<", 0x51;
+		print pack "Q<4", 0x4711_0000_4711, 12345678910, $_ % 7, rand(2**60);
+		print "texttext", pack("d<", 1 + rand), pack "Q<3", 0, 0, 0 }' >"$core"
+	topleak -0 -r --around=-1:5 --find 0x471100004711 "$core"
+	equal "$(tr -s ' ' <<<"$output" | sed 's/^ //' | sed '/^+24/s/0x[0-9a-f]*/V/; /^+40/s/0x[0-9a-f]*/V/')" \
+		'0x0000471100004711 : 3000
+offset most frequent share distinct mostly
+-8 81, or malloc size 80 100 % 1 malloc size: 80
++0 0x471100004711 100 % 1 constant
++8 12345678910 100 % 1 constant
++16 1 14 % 7 small number
++24 V 0 % many varied
++32 "texttext" 100 % 1 constant
++40 V 0 % many float'
+	topleak -0 -r --around=-1:5 --find 0x471100004711 -j 1 -ojson "$core"
+	local one=$output
+	topleak -0 -r --around=-1:5 --find 0x471100004711 -j 4 -ojson "$core"
+	equal "$output" "$one"
+	is '.layout[3] | .offset == 16 and .count == 429 and .values == 3000 and .distinct == 7'
+	is '.layout[4] | .count_max == 12 and .distinct == null'
+	topleak -0 -r --around=-1:5 --find 0x471100004711 -ocsv "$core"
+	contains "$output" "8,0x00000002dfdc1c3e,3000,3000,0,1,number,12345678910,constant"
+}
+
+@test "the layout at the ends of memory" {
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x4711, 5] }, { vaddr => 0x3000, words => [7, 0x4711] }]'
+	topleak -0 --find 0x4711 --around=-1:2 -ojson "$core"
+	is '[.layout[] | [.values, .skipped]] == [[1, 1], [2, 0], [1, 1], [0, 2]]'
+}
+
+# ---- inputs
+
+@test "the same from a compressed core and from a pipe" {
+	needs zstd
+	local question expected plain
+	plain=$(der_core)
+	zstd -qf "$plain" -o "$core.zst"
+	for question in "--strings" "--find text:pass" "--find $(der_vtable) --member 8"; do
+		topleak -0 -q --no-names $question "$plain"
+		expected=$output
+		topleak -0 -q --no-names $question "$core.zst"
+		equal "$output" "$expected"
+		output=$("$TOPLEAK" -q --no-names $question - <"$core.zst")
+		equal "$output" "$expected"
+	done
+}
+
+# ---- output
+
+@test "csv, json and the script for gdb" {
+	printf 'say "hi", you\0\0\0say "hi", you\0\0\0' >"$core"
+	topleak -0 -r --find hi -ocsv "$core"
+	equal "$output" 'count,address,length,cut_before,cut_after,text
+2,0x0000000000000005,13,0,0,"say ""hi"", you"'
+	topleak -0 -r --find hi -ojson "$core"
+	is '.mode == "find" and .found.text == "hi" and .texts[0].text == "say \"hi\", you"'
+	topleak -0 -r --find hi -ogdb "$core"
+	contains "$output" "x/s 0x5"
+	topleak -0 --find "$(der_vtable)" --member 8:uint64,8:double -ogdb -n 2 "$(der_core)"
+	equal "$(grep -c '^x/1xg 0x' <<<"$output")" 2
+	equal "$(grep -c '^x/1fg 0x' <<<"$output")" 2
+}
+
+@test "several files: a heading, a line of JSON, a column of CSV for each" {
+	printf 'needle' >"$core"
+	cp "$core" "$core.2"
+	topleak -0 -r --find needle -ojson "$core" "$core.2"
+	equal "$(jq -r .found.count <<<"$output" | tr '\n' ' ')" "1 1 "
+	topleak -0 -r --find needle -ocsv "$core" "$core.2"
+	equal "${#lines[@]}" 3
+}
+
+@test "what is in memory cannot upset the terminal" {
+	printf 'needle\x1b[2Jneedle\x9b\xe2\x80\xae\0' >"$core"
+	topleak -0 -r --find needle "$core"
+	lacks "$output" $'\x1b'
+	topleak -0 -r --find $'needle\x1b[2J' "$core"
+	equal "${lines[0]}" '"needle\e[2J" : 1'
+	lacks "$output" $'\x1b'
+}
+
+@test "--redact leaves out texts, values and arguments, in every mode and format" {
+	local secret=hunter2 vtable format question word
+	vtable=$(der_vtable)
+	# As words, too.
+	word=0x$(printf 'hunter2-' | rev | xxd -p)
+	for format in text json csv gdb; do
+		for question in "-n 100000" "-n 1000 --no-names" "--strings -n 10000" "--find $secret" "--find $word" \
+			"--find $word --around" "--find $word --member -8:text,0:text,0,8,0:uint32" "--find $vtable --member 8,8:text"; do
+			[ "$format-${question##*--}" != gdb-around ] || continue
+			topleak -0 -v --redact -o $format $question "$(der_core)"
+			lacks "$output" "$secret"
+			lacks "$output" "${word#0x}"
+			lacks "$stderr" "$secret"
+		done
+	done
+	topleak -0 --redact -n 10 "$(der_core)"
+	contains "$output" "vtable for Der+16 (der)"
+	topleak -0 --redact --find "$vtable" --member 8 "$(der_core)"
+	contains "$output" "0x000000000000000f : 10000  15"
+}
+
+# ---- usage
+
+@test "one question in a run, and what refines it needs it" {
+	printf 12345678 >"$core"
+	topleak -2 --strings --find x "$core"
+	fails --strings --find
+	topleak -2 --find x --type y "$core"
+	fails --find --type
+	topleak -2 --member 8 "$core"
+	fails --member --find
+	topleak -2 --around --strings "$core"
+	fails --around --strings
+	topleak -2 --all "$core"
+	fails --all --find
+	topleak -2 -r --find x --member 8 "$core"
+	fails --member "--find TEXT"
+	topleak -2 -r --find text:x --all "$core"
+	fails --all "--find TEXT"
+	topleak -2 --min-length 3 --find x "$core"
+	fails --min-length --find
+	topleak -2 --ignore-case "$core"
+	fails --ignore-case
+	topleak -2 --kind text --strings "$core"
+	fails --kind --strings
+	topleak -2 --find 0x1 --member 8 --around "$core"
+	fails --member --around
+	topleak -2 -r --find 0x1 --min-count 3 "$core"
+	fails --min-count --member
+	topleak -2 -r --find 0x1 --around -ogdb "$core"
+	fails --around "--output gdb"
+	topleak -2 -r --find 0x1 --member 8:uint65 "$core"
+	fails uint65 uint64
+	topleak -2 -r --find 0x1 --member 8,,16 "$core"
+	fails --member offset
+	topleak -2 -r --find 0x1 --member 99999 "$core"
+	fails 99999
+	topleak -2 -r --find 0x1 --around=3:1 "$core"
+	fails --around 3:1
+	topleak -2 -r --find 0x1 --around=x "$core"
+	fails --around FROM:TO
+	topleak -2 -r --find '' "$core"
+	fails --find
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Live processes: what their core would have.
+
+load lib/common
+
+teardown() {
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+	wait 2>/dev/null || true
+}
+
+# start NAME ARG...: run fixtures/NAME.c until the test is over, as $pid
+start() {
+	needs cc
+	local ready program=$BATS_TEST_TMPDIR/$1
+	cc -O1 -pthread -o "$program" "$repo/fixtures/$1.c"
+	mkfifo "$program.out"
+	"$program" "${@:2}" >"$program.out" 3>&- &
+	pid=$!
+	read -r ready <"$program.out"
+	[ "$ready" = ready ]
+	# The second thread, too, is to stand still.
+	sleep 0.2
+	"$TOPLEAK" --pid "$pid" -n 1 >/dev/null 2>"$program.err" || ! grep -q "may not read" "$program.err" || skip "processes may not be read here"
+}
+
+# rows TABLE: the words of fixtures/still.c, with their counts
+rows() {
+	grep -E '^0x([1-9])\1{15} ' <<<"$1" | sort
+}
+
+@test "a process that stands still has what its kernel core has, to the word" {
+	needs cc
+	local table live core
+	case $(cat /proc/sys/kernel/core_pattern) in
+	core) ;;
+	*) skip "the kernel writes no core here" ;;
+	esac
+	core=$BATS_TEST_TMPDIR/dying
+	mkdir "$core"
+	cd "$core"
+	cc -O1 -pthread -o "$BATS_TEST_TMPDIR/still" "$repo/fixtures/still.c"
+	(
+		ulimit -c unlimited
+		exec "$BATS_TEST_TMPDIR/still" "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/out" 3>&-
+	) &
+	pid=$!
+	until grep -qs ready "$BATS_TEST_TMPDIR/out"; do sleep 0.1; done
+	sleep 0.2
+	topleak -0 --no-names -n 100000 --pid "$pid"
+	table=$output
+	topleak -0 -o json --pid "$pid"
+	live=$output
+	kill -ABRT "$pid"
+	wait "$pid" || true
+	core=$(find . -type f -size +0 | head -1)
+	[ -n "$core" ] || skip "the kernel writes no core here"
+	topleak -0 --no-names -n 100000 "$core"
+	equal "$(rows "$table")" "$(rows "$output")"
+	contains "$(rows "$table")" "0x7777777777777777 : 131072"
+	# What differs is on the stacks, which the signal moves, and [vvar], of which a core has zeros.
+	local zeros core_zeros
+	zeros=$(awk '$1 ~ /^0x0+$/ { print $3 }' <<<"$table")
+	core_zeros=$(awk '$1 ~ /^0x0+$/ { print $3 }' <<<"$output")
+	[ $((core_zeros - zeros)) -ge -600 ] && [ $((core_zeros - zeros)) -le 4000 ] || { echo "zeros: $zeros, in the core $core_zeros" && false; }
+	topleak -0 -o json "$core"
+	equal "$(jq -c '.input | del(.path, .format, .signal, .signal_number)' <<<"$live")" \
+		"$(jq -c '.input | del(.path, .format, .signal, .signal_number)' <<<"$output")"
+}
+
+@test "counts and names are those of its gcore core" {
+	needs gcore
+	start still "$BATS_TEST_TMPDIR"
+	topleak -0 -n 40 --pid "$pid"
+	local table=$output
+	gcore -o "$BATS_TEST_TMPDIR/core" "$pid" >/dev/null 2>&1 || skip "gcore does not work here"
+	topleak -0 -n 40 "$BATS_TEST_TMPDIR/core.$pid"
+	# gcore leaves out what is unreadable.
+	equal "$(rows "$table" | grep -v 0x7777)" "$(rows "$output" | grep -v 0x7777)"
+}
+
+@test "the coredump_filter is kept to" {
+	start still "$BATS_TEST_TMPDIR"
+	local filter word expected
+	while read -r filter expected; do
+		echo "$filter" >"/proc/$pid/coredump_filter"
+		topleak -0 --no-names -n 100000 -p "$pid"
+		# Once or twice they may be in the program itself.
+		equal "$(rows "$output" | awk '$3 > 9 { print substr($1, 3, 1) }' | tr -d '\n')" "$expected"
+	done <<-'END'
+		0x33 12347
+		0x01 1347
+		0x02 2
+		0x04 4
+		0x08 8
+		0x3f 123478
+	END
+}
+
+@test "what it is, is told" {
+	start still "$BATS_TEST_TMPDIR"
+	topleak -0 -o json -n 3 --pid "$pid"
+	is ".input | .format == \"process\" and .pid == $pid and .threads == 2 and .signal == null"
+	is '.input.command | startswith("'"$BATS_TEST_TMPDIR"'/still ")'
+	topleak -0 -v -n 3 --pid "$pid"
+	contains "$stderr" "process $pid: "
+	contains "$stderr" "gdb -q -p $pid"
+}
+
+@test "untouched memory is zeros, and stays untouched" {
+	start still "$BATS_TEST_TMPDIR"
+	local before after
+	before=$(awk '/^RssAnon/ { print $2 }' "/proc/$pid/status")
+	topleak -0 --no-names -n 1 --pid "$pid"
+	after=$(awk '/^RssAnon/ { print $2 }' "/proc/$pid/status")
+	[ "$after" -le $((before + 64)) ] || { echo "from $before to $after kB" && false; }
+}
+
+@test "a process that maps and unmaps all the time never fails" {
+	start restless
+	local i
+	for i in {1..20}; do
+		run --separate-stderr -0 timeout 60 "$TOPLEAK" --no-names -n 100 -j 4 --pid "$pid"
+		[ "${#lines[@]}" -ge 10 ]
+		[ "${#stderr_lines[@]}" -le 1 ]
+		[ -z "$stderr" ] || contains "$stderr" "skipped"
+	done
+}
+
+@test "a process that ends while it is read, or that there is not: one line" {
+	start restless
+	local i
+	for i in {1..5}; do
+		"$TOPLEAK" --no-names --pid "$pid" >"$BATS_TEST_TMPDIR/table" 2>"$BATS_TEST_TMPDIR/stderr" &
+		sleep 0.0$i
+		[ "$i" -lt 5 ] || kill -KILL "$pid"
+		wait $! || [ $? -eq 1 ]
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/stderr")" -le 2 ]
+	done
+	wait "$pid" || true
+	topleak -1 --pid "$pid"
+	fails "process $pid: there is no such process"
+}
+
+@test "kernel threads have no memory" {
+	local thread
+	thread=$(awk '$2 == "(kthreadd)" { print $1 }' /proc/2/stat 2>/dev/null) || true
+	[ -n "$thread" ] && [ "$(id -u)" -eq 0 ] || skip "no kernel thread to be seen"
+	topleak -1 --pid "$thread"
+	fails "process $thread: has no memory"
+}
+
+@test "missing permission: the message names ptrace_scope and CAP_SYS_PTRACE" {
+	needs setpriv
+	chmod 711 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR" 2>/dev/null || true
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+	start still "$BATS_TEST_TMPDIR"
+	cp "$TOPLEAK" "$BATS_TEST_TMPDIR/topleak"
+	run --separate-stderr -1 as_other "$BATS_TEST_TMPDIR/topleak" --pid "$pid"
+	fails "process $pid: " "Permission denied" "ptrace_scope" "CAP_SYS_PTRACE"
+}
+
+@test "--pid and what it does not go with: wrong usage" {
+	topleak -2 --pid 0
+	fails "--pid"
+	topleak -2 --pid -1
+	fails "--pid"
+	topleak -2 --pid x
+	fails "--pid"
+	topleak -2 --pid 1 file
+	fails "--pid" "file"
+	topleak -2 --pid 1 --raw
+	fails "--pid" "--raw"
+	topleak -2 --pid 1 -s 8
+	fails "--pid" "--offset"
+}
