@@ -96,8 +96,9 @@ $(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/na
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
+# TESTS=tests/elf.bats runs only that.
 check: all $(BUILD)/test-engine $(BUILD)/test-filter
-	tests/run
+	tests/run $(TESTS)
 
 asan:
 	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter

@@ -43,6 +43,19 @@ invalid() {
 	validates --pid $$
 }
 
+@test "strings, and what is found" {
+	local what how
+	for what in "--strings" "--find text" "--find 0x2a" "--find 0x2a --all" "--find 0x2a --around" \
+		"--find 0x2a --member 0:uint8,8:text,8:double"; do
+		for how in "" --no-names --redact; do
+			mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [42, unpack("Q<*", "some text, some \xfft.."), 42] }]'
+			# shellcheck disable=SC2086
+			validates $what $how "$core"
+		done
+	done
+	validates --redact "$core"
+}
+
 @test "counts that are not exact" {
 	local random=$BATS_TEST_TMPDIR/random
 	perl -e 'srand 4711; print pack "Q<*", map { int rand(2 ** 50) } 1 .. 1000 for 1 .. 3000' >"$random"
@@ -61,8 +74,9 @@ invalid() {
 
 @test "what the schema does not know is found out" {
 	invalid '.top[0].color = 1' "'color' was unexpected"
-	invalid '.top[0].value = 7' "is not of type 'string'"
+	invalid '.top[0].value = 7'  "is not of type 'string', 'null'"
 	invalid 'del(.scanned.words)' "'words' is a required property"
 	invalid '.modules[0].state = "odd"' "is a required property"
 	invalid '.input.format = "odd"' "'odd' is not one of"
+	invalid '.mode = "odd"' "is not valid under any of the given schemas"
 }
