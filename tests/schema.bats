@@ -43,17 +43,18 @@ invalid() {
 	validates --pid $$
 }
 
-@test "strings, and what is found" {
-	local what how
-	for what in "--strings" "--find text" "--find 0x2a" "--find 0x2a --all" "--find 0x2a --around" \
-		"--find 0x2a --member 0:uint8,8:text,8:double"; do
-		for how in "" --no-names --redact; do
-			mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [42, unpack("Q<*", "some text, some \xfft.."), 42] }]'
-			# shellcheck disable=SC2086
-			validates $what $how "$core"
-		done
+@test "looking closer" {
+	local how
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x4711, 2, 0x74786574, 0x4711, 5] }]'
+	for how in --strings "--strings --min-length 2" "--find tex" "--find 0x4711" "--find 0x4711 --all" \
+		"--find 0x4711 --member 8,8:uint8,8:text,16:double" "--find 0x4711 --around" "--find 0x99 --around"; do
+		# shellcheck disable=SC2086
+		validates $how "$core"
+		# shellcheck disable=SC2086
+		validates $how --redact "$core"
+		# shellcheck disable=SC2086
+		validates $how --no-names -r "$core"
 	done
-	validates --redact "$core"
 }
 
 @test "counts that are not exact" {
