@@ -75,8 +75,9 @@ invalid() {
 
 @test "what the schema does not know is found out" {
 	invalid '.top[0].color = 1' "'color' was unexpected"
-	invalid '.top[0].value = 7' "is not of type 'string'"
+	invalid '.top[0].value = 7'  "is not of type 'string', 'null'"
 	invalid 'del(.scanned.words)' "'words' is a required property"
 	invalid '.modules[0].state = "odd"' "is a required property"
 	invalid '.input.format = "odd"' "'odd' is not one of"
+	invalid '.mode = "odd"' "is not valid under any of the given schemas"
 }

@@ -45,8 +45,8 @@ struct lesson {
 	uint64_t *words;  // seen more than once, the most frequent first; owned
 	uint64_t *counts; // of these words in the sample; owned
 	size_t count;
-	uint64_t words_seen; // zeros apart
-	uint64_t rest;	     // of them, occurrences of other words
+	uint64_t words_seen;
+	uint64_t rest; // of them, occurrences of words that are not listed, zeros apart
 };
 
 // Sorts the sample, which is of no further use.

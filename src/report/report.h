@@ -160,9 +160,10 @@ struct report {
 	bool list;			    // a list is open
 	const struct report_member *member; // that is open in it, NULL: none
 	bool lost;			    // out of memory inside a writer
+	int failure;			    // errno of the first write that failed; 0: none
 };
 
-// Writers of one format; stream errors are looked for at the end only.
+// Writers of one format; they need not look for errors of the stream.
 struct report_writer {
 	void (*begin)(struct report *report);
 	void (*word)(struct report *report, const struct report_word *row);
