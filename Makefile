@@ -60,7 +60,7 @@ ifeq ($(STATIC),1)
 OBJECTS += $(BUILD)/obj/static.o
 endif
 
-.PHONY: all check install uninstall demo verify asan bench lint dist deb static check-packages clean
+.PHONY: all check fuzz install uninstall demo verify asan bench lint picture dist deb static check-packages clean
 all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
@@ -101,11 +101,29 @@ $(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/na
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-check: all $(BUILD)/test-engine $(BUILD)/test-filter
-	tests/run
+# Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
+FUZZ := $(sort $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))))
+FUZZ_SECONDS ?= 60
+FUZZ_ENGINE ?= tests/fuzz/replay.c
+$(BUILD)/fuzz-%: tests/fuzz/%.c tests/fuzz/fuzz.h tests/fuzz/replay.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $< $(FUZZ_ENGINE) $(filter %.o,$^) $(LIBS)
+
+fuzz:
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang FUZZ_ENGINE=-fsanitize=fuzzer \
+		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' \
+		$(FUZZ:%=$(BUILD)/fuzz/fuzz-%)
+	tests/fuzz/seed $(BUILD)/fuzz/corpus
+	for target in $(FUZZ); do \
+		$(BUILD)/fuzz/fuzz-$$target -max_total_time=$(FUZZ_SECONDS) -timeout=20 -print_final_stats=1 \
+			-artifact_prefix=$(BUILD)/fuzz/$$target- $(BUILD)/fuzz/corpus/$$target || exit; \
+	done
+
+# TESTS=tests/elf.bats runs only that.
+check: all $(BUILD)/test-engine $(BUILD)/test-filter $(FUZZ:%=$(BUILD)/fuzz-%)
+	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(FUZZ:%=$(BUILD)/asan/fuzz-%)
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:
@@ -120,6 +138,10 @@ verify:
 bench: all
 	scripts/setup bench
 	bench/run $(BENCHFLAGS)
+
+picture: all
+	scripts/bench-core 32M $(BUILD)/demo/service.core
+	scripts/picture $(BUILD)/topleak -k data -n 9 $(BUILD)/demo/service.core >docs/topleak.svg
 
 dist:
 	scripts/packaging/dist $(VERSION) $(BUILD)

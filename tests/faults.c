@@ -56,6 +56,8 @@ __attribute__((constructor)) static void fault_init(void)
 	if (sscanf(text, "%31[^:]:%ld%1[+:]%15s", call, &nth, plus, action) != 4)
 		abort();
 	later = plus[0] == '+';
+	// Ends a run that hangs.
+	alarm(20);
 	const char *word = action + (action[0] == ':');
 	if (strcmp(word, "short") == 0)
 		how = SHORT;

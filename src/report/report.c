@@ -32,6 +32,20 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 	return true;
 }
 
+// Remember why writing failed; later calls may change errno.
+static void report_look(struct report *report)
+{
+	if (report->failure == 0 && ferror(report->stream))
+		report->failure = errno;
+}
+
+// A row more.
+static void report_step(struct report *report)
+{
+	report->rows++;
+	report_look(report);
+}
+
 void report_escaped(struct report *report, const char *bytes, size_t size, enum escape_style style)
 {
 	// In pieces that do not cut a character.
@@ -54,12 +68,15 @@ void report_begin(struct report *report, const struct report_head *head)
 	report->list = false;
 	report->member = NULL;
 	report->writer->begin(report);
+	report_look(report);
 }
 
 void report_word(struct report *report, const struct report_word *row)
 {
+	if (report->failure != 0)
+		return;
 	report->writer->word(report, row);
-	report->rows++;
+	report_step(report);
 }
 
 void report_type(struct report *report, const struct report_type *row)
@@ -84,19 +101,19 @@ void report_list(struct report *report, enum report_list list)
 void report_text(struct report *report, const struct report_text *row)
 {
 	report->writer->text(report, row);
-	report->rows++;
+	report_step(report);
 }
 
 void report_place(struct report *report, const struct report_place *row)
 {
 	report->writer->place(report, row);
-	report->rows++;
+	report_step(report);
 }
 
 void report_address(struct report *report, const struct report_address *row)
 {
 	report->writer->address(report, row);
-	report->rows++;
+	report_step(report);
 }
 
 void report_member(struct report *report, const struct report_member *member)
@@ -109,22 +126,22 @@ void report_member(struct report *report, const struct report_member *member)
 void report_field(struct report *report, const struct report_field *row)
 {
 	report->writer->field(report, row);
-	report->rows++;
+	report_step(report);
 }
 
 void report_end(struct report *report)
 {
 	report->writer->end(report);
 	report->answers++;
+	report_look(report);
 }
 
 bool report_flush(struct report *report, struct error *err)
 {
 	if (report->lost)
 		return error_memory(err);
-	errno = 0;
 	if (fflush(report->stream) == 0 && !ferror(report->stream))
 		return true;
-	return error_set(err, "cannot write the output: %s",
-		errno != 0 ? strerror(errno) : "an earlier write failed");
+	report_look(report);
+	return error_set(err, "cannot write the output: %s", strerror(report->failure));
 }

@@ -94,7 +94,8 @@ struct report_head {
 	struct report_memory memory;
 	const struct report_module *modules;
 	size_t module_count;
-	bool verbose;			  // people want to know all
+	bool verbose;	  // people want to know all
+	const char *next; // the options of what to ask next; "": nothing; NULL: what the words are
 	const struct report_types *types; // NULL: rows are words
 	const char *closer;		  // a type that is worth a closer look; NULL: none
 };
@@ -205,9 +206,10 @@ struct report {
 	bool list;			    // a list is open
 	const struct report_member *member; // that is open in it, NULL: none
 	bool lost;			    // out of memory inside a writer
+	int failure;			    // errno of the first write that failed; 0: none
 };
 
-// Writers of one format; stream errors are looked for at the end only.
+// Writers of one format; they need not look for errors of the stream.
 struct report_writer {
 	void (*begin)(struct report *report);
 	void (*word)(struct report *report, const struct report_word *row);

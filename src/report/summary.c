@@ -164,6 +164,20 @@ static void summary_quoted(FILE *stream, const char *text)
 	putc('\'', stream);
 }
 
+// "next: topleak --type Order --around core"
+static void summary_closer(FILE *stream, const struct report_head *head)
+{
+	const struct report_input *input = &head->input;
+	if (head->next[0] == '\0')
+		return;
+	fprintf(stream, "next: topleak %s ", head->next);
+	if (input->live)
+		fprintf(stream, "--pid %" PRId64, input->pid);
+	else
+		summary_quoted(stream, input->piped ? "core" : input->path);
+	putc('\n', stream);
+}
+
 void summary_next(FILE *stream, const struct report_head *head)
 {
 	const struct report_input *input = &head->input;
@@ -176,6 +190,10 @@ void summary_next(FILE *stream, const struct report_head *head)
 		else
 			summary_quoted(stream, input->path);
 		putc('\n', stream);
+		return;
+	}
+	if (head->next != NULL) {
+		summary_closer(stream, head);
 		return;
 	}
 	if (input->live) {
