@@ -60,7 +60,7 @@ ifeq ($(STATIC),1)
 OBJECTS += $(BUILD)/obj/static.o
 endif
 
-.PHONY: all check fuzz install uninstall demo verify asan bench lint dist deb static check-packages clean
+.PHONY: all check fuzz install uninstall demo verify asan bench lint picture dist deb static check-packages clean
 all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
@@ -113,8 +113,9 @@ fuzz:
 			-artifact_prefix=$(BUILD)/fuzz/$$target- $(BUILD)/fuzz/corpus/$$target || exit; \
 	done
 
+# TESTS=tests/elf.bats runs only that.
 check: all $(BUILD)/test-engine $(BUILD)/test-filter $(FUZZ:%=$(BUILD)/fuzz-%)
-	tests/run
+	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
 
 asan:
 	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(FUZZ:%=$(BUILD)/asan/fuzz-%)
@@ -132,6 +133,10 @@ verify:
 bench: all
 	scripts/setup bench
 	bench/run $(BENCHFLAGS)
+
+picture: all
+	scripts/bench-core 32M $(BUILD)/demo/service.core
+	scripts/picture $(BUILD)/topleak -k data -n 9 $(BUILD)/demo/service.core >docs/topleak.svg
 
 dist:
 	scripts/packaging/dist $(VERSION) $(BUILD)

@@ -152,6 +152,25 @@ texts() {
 	equal "$output" "$expected"
 }
 
+@test "--type: by name, with and without namespaces and symbols, and the nearest names" {
+	local vtable expected stripped=$BATS_TEST_TMPDIR/stripped
+	vtable=$(der_vtable)
+	topleak -0 --find "$vtable" --member 8:uint64 -n 2 "$(der_core)"
+	expected=$output
+	topleak -0 --type Der --member 8:uint64 -n 2 "$(der_core)"
+	equal "$output" "$expected"
+	strip -s -o "$stripped" "$(der)"
+	cp "$(der_core)" "$core"
+	topleak -0 --type Der --member 8:uint64 -n 2 "$stripped" "$core"
+	equal "$output" "$expected"
+	topleak -2 --type Dur "$(der_core)"
+	fails "--type Dur" "nearest: Der"
+	topleak -2 --type Der --no-names "$(der_core)"
+	fails --type --no-names
+	topleak -2 -r --type Der "$(der_core)"
+	contains "$stderr" "--type: nothing is known of the addresses"
+}
+
 @test "where words are: stack, heap, data, and each address with --all" {
 	local vtable
 	vtable=$(der_vtable)
@@ -281,6 +300,16 @@ offset most frequent share distinct mostly
 	topleak -0 -r --find $'needle\x1b[2J' "$core"
 	equal "${lines[0]}" '"needle\e[2J" : 1'
 	lacks "$output" $'\x1b'
+}
+
+@test "long texts are cut to the width of a terminal" {
+	needs script
+	printf 'needle %0100d\0' 7 >"$core"
+	output=$(TERM=xterm script -qec "stty cols 60; '$TOPLEAK' -q -r --color=never --find needle '$core'" /dev/null </dev/null | tr -d '\r')
+	local rows
+	mapfile -t rows <<<"$output"
+	[ "${#rows[1]}" -le 60 ]
+	contains "${rows[1]}" "..."
 }
 
 @test "--redact leaves out texts, values and arguments, in every mode and format" {

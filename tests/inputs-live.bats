@@ -119,7 +119,7 @@ rows() {
 @test "a process that maps and unmaps all the time never fails" {
 	start restless
 	local i
-	for i in {1..20}; do
+	for i in {1..8}; do
 		run --separate-stderr -0 timeout 60 "$TOPLEAK" --no-names -n 100 -j 4 --pid "$pid"
 		[ "${#lines[@]}" -ge 10 ]
 		[ "${#stderr_lines[@]}" -le 1 ]

@@ -232,7 +232,7 @@ spoil() {
 	for packer in $packers; do
 		$packer -c <"$core" >"$packed.whole"
 		size=$(stat -c %s "$packed.whole")
-		for ((at = 0; at < size; at += at < 64 ? 3 : size / 20)); do
+		for ((at = 0; at < size; at += at < 32 ? 5 : size / 11)); do
 			cp "$packed.whole" "$packed"
 			spoil 2 "$at" "$packed"
 			run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$packed"

@@ -167,12 +167,12 @@ within() {
 @test "an interrupt ends the wait for a pipe that stands still" {
 	large_core
 	local status=0
-	{ cat "$core"; sleep 20; } | timeout -s INT --preserve-status 3 "$TOPLEAK" --no-names -m 16M - >"$core.table" 2>"$core.stderr" || status=$?
+	{ cat "$core"; sleep 5; } | timeout --foreground -s INT --preserve-status 3 "$TOPLEAK" --no-names -m 16M - >"$core.table" 2>"$core.stderr" || status=$?
 	equal "$status" 130
 	contains "$(cat "$core.stderr")" "interrupted"
 	[ -s "$core.table" ]
 	status=0
-	sleep 20 | timeout -s TERM --preserve-status 1 "$TOPLEAK" - || status=$?
+	sleep 5 | timeout --foreground -s TERM --preserve-status 1 "$TOPLEAK" - || status=$?
 	equal "$status" 143
 }
 

@@ -122,6 +122,18 @@ build_id() {
 	[ "${#lines[@]}" -eq 1 ]
 }
 
+@test "--exe: the program that the dynamic linker was told to start" {
+	little leak
+	printf '#!/bin/sh\nexec %s %s/leak\n' "$(readelf -l leak | sed -n 's/.*interpreter: \(.*\)]/\1/p')" "$PWD" >run
+	chmod +x run
+	kernel_core core ./run
+	topleak -0 leak core
+	has_row 'vtable for A\+16 \(leak\)'
+	equal "$stderr" ""
+	topleak -0 -ojson leak core
+	is ".modules | map(select(.main)) | length == 1 and (.[0].path | endswith(\"/leak\"))"
+}
+
 @test "--exe: a wrong one is refused with a warning, what is no program with an error" {
 	little leak
 	kernel_core core ./leak
@@ -145,7 +157,7 @@ build_id() {
 	topleak -0 --sysroot root core
 	has_row 'vtable for A\+16 \(leak\)'
 	topleak -0 --sysroot root -ojson core
-	is ".modules | any(.main and .file == \"root/$PWD/leak\")"
+	is ".modules | any(.main and .file == \"root$PWD/leak\")"
 }
 
 @test "libraries of another version give no names; --sysroot with the right ones does" {
@@ -212,6 +224,26 @@ build_id() {
 	topleak -0 core
 	lacks "$output" "vtable for A"
 	contains "$stderr" "program headers"
+}
+
+@test "without a list of mapped files: the dynamic linker's" {
+	needs arm-linux-gnueabi-g++ qemu-arm
+	local root=/usr/arm-linux-gnueabi
+	[ -e "$root/lib/ld-linux.so.3" ] || skip "no libraries for arm"
+	sed 's/1000000/1000/' "$repo/fixtures/leak.cpp" >little.cpp
+	arm-linux-gnueabi-g++ -o leak little.cpp
+	printf '#!/bin/sh\nexec qemu-arm -L %s %s/leak\n' "$root" "$PWD" >run
+	chmod +x run
+	dump -k core ./run || skip "no core from qemu"
+	topleak -0 --sysroot "$root" -k data -n 50 core
+	has_row 'vtable for A\+8 \(leak\)'
+	has_row 'vtable for __cxxabiv1::__si_class_type_info\+8 \(libstdc\+\+.so.6\)'
+	topleak -0 --sysroot "$root" -ojson core
+	is '[.modules[] | select(.state == "unverified") | .path] | contains(["/lib/libc.so.6", "/lib/ld-linux.so.3"])'
+	# Without the libraries the program itself still has its names.
+	topleak -0 -k data -n 50 core
+	has_row 'vtable for A\+8 \(leak\)'
+	lacks "$output" "libstdc++"
 }
 
 @test "separate debug files: .gnu_debuglink beside, in .debug, below --debug-dir, and by build-id" {
@@ -345,6 +377,18 @@ build_id() {
 	# A port that nobody listens at; DEBUGINFOD_CACHE_PATH would be the home otherwise.
 	DEBUGINFOD_CACHE_PATH=$PWD/cache DEBUGINFOD_URLS=http://127.0.0.1:9 topleak -0 --debuginfod core
 	has_row 'vtable for A\+16 \(leak\)'
+	# One that accepts and says nothing: ten seconds are waited for in all.
+	needs perl
+	local server port=$((20000 + RANDOM % 20000)) start=$SECONDS
+	perl -MIO::Socket::INET -e '
+		my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => $ARGV[0], Listen => 9) or exit 1;
+		push @clients, $socket->accept while 1;' "$port" 3>&- &
+	server=$!
+	sleep 0.5
+	DEBUGINFOD_CACHE_PATH=$PWD/cache DEBUGINFOD_URLS=http://127.0.0.1:$port topleak -0 --debuginfod -k code,data core
+	kill "$server"
+	has_row 'vtable for A\+16 \(leak\)'
+	[ $((SECONDS - start)) -lt 20 ]
 }
 
 @test "--no-demangle prints symbols as they are" {

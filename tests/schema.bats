@@ -43,6 +43,20 @@ invalid() {
 	validates --pid $$
 }
 
+@test "looking closer" {
+	local how
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x4711, 2, 0x74786574, 0x4711, 5] }]'
+	for how in --strings "--strings --min-length 2" "--find tex" "--find 0x4711" "--find 0x4711 --all" \
+		"--find 0x4711 --member 8,8:uint8,8:text,16:double" "--find 0x4711 --around" "--find 0x99 --around"; do
+		# shellcheck disable=SC2086
+		validates $how "$core"
+		# shellcheck disable=SC2086
+		validates $how --redact "$core"
+		# shellcheck disable=SC2086
+		validates $how --no-names -r "$core"
+	done
+}
+
 @test "counts that are not exact" {
 	local random=$BATS_TEST_TMPDIR/random
 	perl -e 'srand 4711; print pack "Q<*", map { int rand(2 ** 50) } 1 .. 1000 for 1 .. 3000' >"$random"
@@ -61,8 +75,9 @@ invalid() {
 
 @test "what the schema does not know is found out" {
 	invalid '.top[0].color = 1' "'color' was unexpected"
-	invalid '.top[0].value = 7' "is not of type 'string'"
+	invalid '.top[0].value = 7'  "is not of type 'string', 'null'"
 	invalid 'del(.scanned.words)' "'words' is a required property"
 	invalid '.modules[0].state = "odd"' "is a required property"
 	invalid '.input.format = "odd"' "'odd' is not one of"
+	invalid '.mode = "odd"' "is not valid under any of the given schemas"
 }

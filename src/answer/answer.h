@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "count/count.h"
 #include "image/image.h"
 #include "names/names.h"
 #include "report/report.h"
@@ -61,6 +62,16 @@ bool dump_names(struct dump *dump, const char *option, struct error *err);
 // Fill in what the row's value is, unless no descriptions are wanted, and whether --redact forbids
 // to show it. The text lives until the next call.
 void dump_describe(struct dump *dump, struct report_word *row);
+
+// Count the words that the filter keeps; NULL: all. See count_words.
+bool dump_count(struct dump *dump, const struct kind_filter *filter, size_t top, uint64_t min_count,
+	struct error *err, struct count_result *ret);
+
+// The words that --type name asks for: the vtable pointers of a class, or what points at a symbol.
+// At most `most`; false if there is no such name, or more than one, with a message that lists the
+// nearest ones.
+bool type_find(struct dump *dump, const char *name, size_t most, struct error *err,
+	uint64_t *values, size_t *count);
 
 // Whether one of the questions of answer_find is asked.
 bool find_asked(const struct options *options);

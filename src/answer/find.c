@@ -2,6 +2,7 @@
 //
 // --strings, --find and --type.
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct answer {
 	// What is to be added to addresses: plain bytes are shown by their offset in the file.
 	uint64_t base;
 	struct dump_head head;
+	char next[64]; // see struct report_head
 };
 
 bool find_asked(const struct options *options)
@@ -24,7 +26,18 @@ bool find_asked(const struct options *options)
 	return options->strings || options->find != NULL || options->type != NULL;
 }
 
-static struct answer answer_of(struct dump *dump, struct report *report)
+static void watch_begin(void *context, uint64_t bytes)
+{
+	progress_begin(context, bytes);
+}
+
+static void watch_add(void *context, uint64_t bytes)
+{
+	progress_add(context, bytes);
+}
+
+static struct answer answer_of(
+	struct dump *dump, struct report *report, const struct sweep_watch *watch)
 {
 	const struct options *options = dump->options;
 	const struct image_info *info = image_info(dump->image);
@@ -41,6 +54,7 @@ static struct answer answer_of(struct dump *dump, struct report *report)
 				.threads = (unsigned)options->threads,
 				.stop = dump->stop,
 				.once = info->once,
+				.watch = watch,
 			},
 		.base = info->elf_class == 0 || info->raw_elf ? options->offset : 0,
 	};
@@ -54,6 +68,7 @@ static bool answer_begin(struct answer *answer, bool partial, struct error *err)
 	const uint64_t words = info->bytes_present / info->word_size;
 	if (!dump_head_init(answer->dump, mode, words, partial, err, &answer->head))
 		return false;
+	answer->head.head.next = answer->next;
 	report_begin(answer->report, &answer->head.head);
 	return true;
 }
@@ -116,6 +131,7 @@ static bool texts_answer(
 static bool strings_answer(struct answer *answer, struct error *err)
 {
 	struct text_result result;
+	snprintf(answer->next, sizeof answer->next, "--find TEXT");
 	if (!find_strings(answer->dump->options->min_length, &answer->options, err, &result))
 		return false;
 	const bool ok = texts_answer(answer, NULL, &result, err);
@@ -462,6 +478,9 @@ static bool words_report(struct answer *answer, struct question *question,
 {
 	const struct options *options = answer->dump->options;
 	struct report_word word = {.value = question->query.values[0]};
+	if (!question->query.around && !options->redact)
+		snprintf(answer->next, sizeof answer->next, "--find 0x%" PRIx64 " --around",
+			word.value);
 	if (!answer_begin(answer, result->partial, err))
 		return false;
 	dump_describe(answer->dump, &word);
@@ -598,16 +617,26 @@ static bool pattern_answer(struct answer *answer, struct error *err)
 	return words_answer(answer, &pattern.word, 1, err);
 }
 
+static bool type_answer(struct answer *answer, struct error *err)
+{
+	uint64_t values[WORD_VALUES_MAX];
+	size_t count;
+	return type_find(answer->dump, answer->dump->options->type, WORD_VALUES_MAX, err, values,
+		       &count) &&
+	       words_answer(answer, values, count, err);
+}
+
 bool answer_find(struct dump *dump, struct report *report, struct error *err)
 {
-	struct answer answer = answer_of(dump, report);
+	const struct sweep_watch watch = {watch_begin, watch_add, &dump->progress};
+	struct answer answer = answer_of(dump, report, &watch);
 	bool ok;
 	if (dump->options->strings)
 		ok = strings_answer(&answer, err);
 	else if (dump->options->find != NULL)
 		ok = pattern_answer(&answer, err);
 	else
-		ok = error_usage(err, "--type: not yet");
+		ok = type_answer(&answer, err);
 	if (ok) {
 		dump_finish(dump, &answer.head);
 		dump_time(dump, 1, answer.options.threads);

@@ -40,8 +40,8 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 	return more;
 }
 
-static bool words_count(struct dump *dump, const struct kind_filter *filter, struct error *err,
-	struct count_result *ret)
+bool dump_count(struct dump *dump, const struct kind_filter *filter, size_t top, uint64_t min_count,
+	struct error *err, struct count_result *ret)
 {
 	const struct options *options = dump->options;
 	const struct image_info *info = image_info(dump->image);
@@ -55,20 +55,20 @@ static bool words_count(struct dump *dump, const struct kind_filter *filter, str
 		.words = info->bytes_present / info->word_size,
 	};
 	const struct count_options count_options = {
-		.top = options->top,
-		.min_count = options->min_count,
+		.top = top,
+		.min_count = min_count,
 		.word_size = info->word_size,
 		.order = info->order,
 		.memory = options->memory - info->memory,
 		.threads = (unsigned)options->threads,
 		.stop = dump->stop,
 	};
-	const size_t needed = count_memory_needed(options->top);
+	const size_t needed = count_memory_needed(top);
 	if (needed > COUNT_MEMORY_MIN && needed > count_options.memory)
 		return error_usage(err,
-			"--top %" PRIu64 ": does not fit --memory, of which reading %s takes a "
+			"--top %zu: does not fit --memory, of which reading %s takes a "
 			"quarter; use -m %zuM or more",
-			options->top, info->path, (needed / 3 * 4 + (1 << 20)) >> 20);
+			top, info->path, (needed / 3 * 4 + (1 << 20)) >> 20);
 	const bool ok = count_words(&source, &count_options, err, ret);
 	image_scan_close(words.scan);
 	return ok;
@@ -121,7 +121,7 @@ bool answer_words(struct dump *dump, struct report *report, struct error *err)
 	struct dump_head head = {0};
 	bool ok = options->kinds == 0 ||
 		  names_filter(dump->names, (kind_set)options->kinds, err, &filter);
-	ok = ok && words_count(dump, filter, err, &result);
+	ok = ok && dump_count(dump, filter, options->top, options->min_count, err, &result);
 	if (ok)
 		words_warn(image_info(dump->image), &result, dump->diag);
 	ok = ok && dump_head_init(dump, "words", result.words, result.partial, err, &head) &&

@@ -63,7 +63,7 @@ static const struct option_spec specs[] = {
 		FIELD(find), 0, 0, 0, NULL},
 	{"type", NULL, '\0', TYPE_TEXT, "NAME", "find the objects of a class, or pointers to a symbol",
 		FIELD(type), 0, 0, 0, NULL},
-	{"member", NULL, '\0', TYPE_TEXT, "OFFSET[:TYPE],...", "the most frequent values of fields of what is found",
+	{"member", NULL, '\0', TYPE_TEXT, "OFFSET:TYPE", "the most frequent values of fields of what is found: OFFSET[:TYPE],...",
 		FIELD(member), 0, 0, 0, NULL},
 	{"memberOffset", NULL, '\0', TYPE_TEXT, "OFFSET", "--member, as topleaked has it",
 		FIELD(member_offset), 0, 0, 0, NULL},
@@ -437,15 +437,13 @@ void options_help(FILE *stream)
 			used += snprintf(
 				names + used, sizeof names - (size_t)used, ", --%s", spec->other);
 		if (spec->argument != NULL)
-			used += snprintf(names + used, sizeof names - (size_t)used,
+			snprintf(names + used, sizeof names - (size_t)used,
 				spec->type == TYPE_MAYBE ? "[=%s]" : " %s", spec->argument);
 		if (spec->letter != '\0')
 			fprintf(stream, "  -%c, ", spec->letter);
 		else
 			fputs("      ", stream);
-		// What is longer than its column gets a line of its own.
-		fprintf(stream, used > 22 ? "%s\n%*s %s\n" : "%s%*s %s\n", names,
-			used > 22 ? 28 : 22 - used, "", spec->help);
+		fprintf(stream, "%-22s %s\n", names, spec->help);
 	}
 	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
 	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"

@@ -21,7 +21,6 @@ struct worker {
 	uint64_t undrained;	 // words counted there
 	struct sample *sample;
 	struct gather gather;
-	size_t gathered; // entries of the list that gather has become
 	uint64_t words, zeros;
 	struct error err;
 	bool ok;
@@ -39,7 +38,9 @@ struct counter {
 	uint64_t *cells;
 	unsigned cell_bits;
 	struct wide wide; // finer cells; without cells as long as they are not needed
-	uint64_t *open;	  // a bit for each cell: words in it may have to be counted exactly
+	// A bit for each cell, or for each finer one if there are any: the words in it are wanted.
+	uint64_t *open;
+	size_t open_count;
 	struct best best;
 	// What a gathering pass looks for: words whose rank is in [low, high).
 	_Atomic count_rank low;
@@ -90,6 +91,6 @@ static inline size_t counter_cell(const struct counter *counter, uint64_t hash)
 
 static inline bool counter_is_open(const struct counter *counter, uint64_t hash)
 {
-	const size_t cell = counter_cell(counter, hash);
+	const size_t cell = (hash >> 32) * counter->open_count >> 32;
 	return (counter->open[cell / 64] >> cell % 64 & 1) != 0;
 }

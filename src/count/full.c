@@ -63,11 +63,10 @@ static bool counter_plan(struct counter *counter, uint64_t bar, uint64_t rest, u
 	return true;
 }
 
-static bool counter_heed(
-	struct counter *counter, const struct lesson *lesson, uint64_t sampled, struct error *err)
+static bool counter_heed(struct counter *counter, const struct lesson *lesson, struct error *err)
 {
 	const struct count_options *options = counter->options;
-	const uint64_t scale = max_u64(1, counter->source->words / max_u64(1, sampled));
+	const uint64_t scale = max_u64(1, counter->source->words / max_u64(1, lesson->words_seen));
 	uint64_t bar = options->min_count;
 	if (options->top <= lesson->count)
 		bar = max_u64(bar, lesson->counts[options->top - 1] * scale);
@@ -95,12 +94,12 @@ bool counter_learn(struct counter *counter, struct error *err)
 	for (unsigned i = 0; ok && i < counter->threads; i++)
 		ok = (counter->workers[i].sample = sample_create(counter->options->top, err)) !=
 		     NULL;
-	ok = ok && sample_run(counter, err, &lesson) &&
-	     counter_heed(counter, &lesson, sample_words(counter->workers[0].sample), err);
+	ok = ok && sample_run(counter, err, &lesson);
 	for (unsigned i = 0; i < counter->threads; i++) {
 		sample_destroy(counter->workers[i].sample);
 		counter->workers[i].sample = NULL;
 	}
+	ok = ok && counter_heed(counter, &lesson, err);
 	lesson_deinit(&lesson);
 	return ok;
 }
@@ -117,8 +116,7 @@ bool counter_teach(struct counter *counter, const uint64_t *words, size_t count,
 	counter->cell_bits = cell_bits;
 	counter->known_counts = calloc(counter->known.slots, sizeof *counter->known_counts);
 	counter->cells = calloc(cells, sizeof *counter->cells);
-	counter->open = calloc(cells / 64, sizeof *counter->open);
-	if (counter->known_counts == NULL || counter->cells == NULL || counter->open == NULL)
+	if (counter->known_counts == NULL || counter->cells == NULL)
 		return error_memory(err);
 	for (unsigned i = 0; i < counter->threads; i++) {
 		struct worker *worker = &counter->workers[i];
@@ -127,7 +125,6 @@ bool counter_teach(struct counter *counter, const uint64_t *words, size_t count,
 		if (worker->cells == NULL || worker->known == NULL)
 			return error_memory(err);
 	}
-	memset(counter->open, 0xff, cells / 8);
 	// Half of the room at most: the rest is for exact counts.
 	return !fine || wide_init(&counter->wide,
 				(size_t)min_u64(wide_cells, counter_room(counter) / 2), err);

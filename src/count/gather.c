@@ -17,18 +17,6 @@ void gather_deinit(struct gather *gather)
 	gather->entries = NULL;
 }
 
-// The entry of a word, or the free one where it belongs.
-static struct gather_entry *gather_find(
-	struct gather_entry *entries, size_t slots, const struct hash *hash, uint64_t word)
-{
-	// Not the hash that is part of the rank: those of a window are next to each other.
-	const uint64_t hashed = hash_third(hash, word);
-	size_t at = (size_t)(hashed * slots >> 32);
-	while (entries[at].count != 0 && entries[at].word != word)
-		at = at + 1 < slots ? at + 1 : 0;
-	return &entries[at];
-}
-
 static int rank_compare(const void *left, const void *right)
 {
 	const count_rank a = *(const count_rank *)left, b = *(const count_rank *)right;
@@ -58,48 +46,72 @@ static void low_raise(_Atomic count_rank *low, count_rank to)
 		;
 }
 
-static bool gather_narrow(struct gather *gather, struct error *err)
+static size_t slot_after(const struct gather *gather, size_t at)
 {
-	const struct gather old = *gather;
-	const size_t full = old.used;
-	if (!gather_init(gather, old.slots, err)) {
-		*gather = old;
-		return false;
+	return at + 1 < gather->slots ? at + 1 : 0;
+}
+
+static size_t gather_home(const struct gather *gather, uint64_t word)
+{
+	// Not the hash that is part of the rank: those of a window are next to each other.
+	return (size_t)(hash_third(gather->hash, word) * (uint64_t)gather->slots >> 32);
+}
+
+// Take the entry out and close the gap: whatever was pushed past it by its presence moves up.
+static void gather_remove(struct gather *gather, size_t gap)
+{
+	struct gather_entry *entries = gather->entries;
+	for (size_t at = slot_after(gather, gap); entries[at].count != 0;
+		at = slot_after(gather, at)) {
+		const size_t home = gather_home(gather, entries[at].word);
+		// Whether home is in (gap, at], around the end of the table.
+		const bool stays = gap < at ? home > gap && home <= at : home > gap || home <= at;
+		if (stays)
+			continue;
+		entries[gap] = entries[at];
+		gap = at;
 	}
+	entries[gap].count = 0;
+	gather->used--;
+}
+
+static void gather_narrow(struct gather *gather)
+{
+	const size_t enough = gather->used - gather->used / 4;
 	// Another thread may have narrowed the window enough.
-	for (count_rank low = atomic_load(old.low);; low = atomic_load(old.low)) {
-		for (size_t i = 0; i < old.slots; i++) {
-			const struct gather_entry *entry = &old.entries[i];
-			if (entry->count == 0 || gather->rank(gather->context, entry->word) < low)
-				continue;
-			*gather_find(gather->entries, gather->slots, gather->hash, entry->word) =
-				*entry;
-			gather->used++;
-		}
-		if (gather->used <= full - full / 4)
+	for (count_rank low = atomic_load(gather->low);; low = atomic_load(gather->low)) {
+		for (size_t i = 0; i < gather->slots; i++)
+			while (gather->entries[i].count != 0 &&
+				gather->rank(gather->context, gather->entries[i].word) < low)
+				gather_remove(gather, i);
+		if (gather->used <= enough)
 			break;
 		// Not yet: once more, above the middle, or past a rank that all words share.
 		const count_rank middle = gather_middle(gather);
-		low_raise(old.low, middle > low ? middle : low + 1);
-		for (size_t i = 0; i < gather->slots; i++)
-			gather->entries[i].count = 0;
-		gather->used = 0;
+		low_raise(gather->low, middle > low ? middle : low + 1);
 	}
-	free(old.entries);
-	return true;
 }
 
-bool gather_add(struct gather *gather, uint64_t word, struct error *err)
+void gather_add(struct gather *gather, uint64_t word)
 {
-	struct gather_entry *entry =
-		gather_find(gather->entries, gather->slots, gather->hash, word);
+	size_t at = gather_home(gather, word);
+	while (gather->entries[at].count != 0 && gather->entries[at].word != word)
+		at = slot_after(gather, at);
+	struct gather_entry *entry = &gather->entries[at];
 	if (entry->count++ != 0)
-		return true;
+		return;
 	entry->word = word;
 	// Three quarters: probes stay short.
-	if (++gather->used <= gather->slots / 4 * 3)
-		return true;
-	return gather_narrow(gather, err);
+	if (++gather->used > gather->slots / 4 * 3)
+		gather_narrow(gather);
+}
+
+uint64_t gather_count(const struct gather *gather, uint64_t word)
+{
+	size_t at = gather_home(gather, word);
+	while (gather->entries[at].count != 0 && gather->entries[at].word != word)
+		at = slot_after(gather, at);
+	return gather->entries[at].count;
 }
 
 static int entry_compare(const void *left, const void *right)

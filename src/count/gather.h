@@ -30,12 +30,12 @@ struct gather {
 	_Atomic count_rank *low; // the window's lower end, shared by all threads
 };
 
-// Memory for slots entries; while the window is narrowed it takes GATHER_PEAK times that.
-#define GATHER_PEAK 2
 bool gather_init(struct gather *gather, size_t slots, struct error *err);
 void gather_deinit(struct gather *gather);
 // Count the word once. Its rank is in the window.
-bool gather_add(struct gather *gather, uint64_t word, struct error *err);
+void gather_add(struct gather *gather, uint64_t word);
+// The count of a word; 0 if it is not in the table.
+uint64_t gather_count(const struct gather *gather, uint64_t word);
 // Forget what has fallen out of the window and sort by word; the table only holds a list then, of
 // the length returned.
 size_t gather_list(struct gather *gather);

@@ -14,6 +14,7 @@ struct entry {
 
 struct sample {
 	uint64_t words;		// fed, zeros apart
+	uint64_t zeros;		// fed
 	unsigned shift;		// bucket = hash >> shift
 	size_t size;		// of entries
 	struct entry entries[]; // WAYS to a bucket
@@ -134,8 +135,10 @@ void sample_feed(struct sample *sample, const struct hash *hash, const void *wor
 	const char *bytes = words;
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t word = word_load_native(bytes + i * word_size, word_size);
-		if (word == 0)
+		if (word == 0) {
+			sample->zeros++;
 			continue;
+		}
 		sample_add(sample, hash, word, 1);
 		sample->words++;
 	}
@@ -148,11 +151,7 @@ void sample_merge(struct sample *sample, const struct hash *hash, const struct s
 		if (entries[i].count != 0)
 			sample_add(sample, hash, entries[i].word, entries[i].count);
 	sample->words += other->words;
-}
-
-uint64_t sample_words(const struct sample *sample)
-{
-	return sample->words;
+	sample->zeros += other->zeros;
 }
 
 static int entry_compare(const void *left, const void *right)
@@ -168,6 +167,7 @@ bool sample_teach(struct sample *sample, struct error *err, struct lesson *ret)
 	*ret = (struct lesson){
 		.words = calloc(sample->size, sizeof *ret->words),
 		.counts = calloc(sample->size, sizeof *ret->counts),
+		.words_seen = sample->words + sample->zeros,
 		.rest = sample->words,
 	};
 	if (ret->words == NULL || ret->counts == NULL) {

@@ -16,7 +16,7 @@ struct known {
 // 2048 slots: their keys, 16 KiB, leave half of a first-level cache to the rest. More rows need
 // more.
 #define KNOWN_BITS_MIN 11
-#define KNOWN_BITS_MAX 16
+#define KNOWN_BITS_MAX 15
 
 // Give slots to words, the likeliest winners first. hash->factor becomes one with which as many of
 // them as possible do not collide.
@@ -40,15 +40,13 @@ void sample_feed(struct sample *sample, const struct hash *hash, const void *wor
 	unsigned word_size);
 // Add what other has seen.
 void sample_merge(struct sample *sample, const struct hash *hash, const struct sample *other);
-// How many words it was fed, zeros apart.
-uint64_t sample_words(const struct sample *sample);
-
 // What a sample says.
 struct lesson {
 	uint64_t *words;  // seen more than once, the most frequent first; owned
 	uint64_t *counts; // of these words in the sample; owned
 	size_t count;
-	uint64_t rest; // occurrences of other words
+	uint64_t words_seen;
+	uint64_t rest; // of them, occurrences of words that are not listed, zeros apart
 };
 
 // Sorts the sample, which is of no further use.

@@ -2,6 +2,7 @@
 //
 // After the full pass: exact counts of the words in cells so full that a better word than the last
 // row may be in them.
+#include <stdlib.h>
 #include <string.h>
 
 #include "count/counter.h"
@@ -36,24 +37,19 @@ static count_rank counter_rank(const void *context, uint64_t word)
 	return rank_of_load(load) | hash_second(&counter->hash, word);
 }
 
-// Copy the words of a batch that are looked for at all to rest, of BATCH + 1 words, and fetch their
-// finer cells. Returns how many.
+// Copy the words of a batch that are in open cells to rest, of BATCH + 1 words. Returns how many.
 static size_t batch_filter(
 	const struct counter *counter, const char *bytes, size_t count, uint64_t *rest)
 {
 	const unsigned size = counter->options->word_size;
+	const struct counter local = {
+		.open = counter->open, .open_count = counter->open_count, .hash = counter->hash};
 	size_t used = 0;
 	for (size_t i = 0; i < count; i++) {
-		const uint64_t word = word_load_native(bytes + i * size, size);
-		const uint64_t hash = hash_word(&counter->hash, word);
-		rest[used] = word;
-		// Not &&: nobody can predict it.
-		used += (size_t)!known_has(&counter->known, hash, word) &
-			(size_t)counter_is_open(counter, hash);
+		// Without a branch: it could not be predicted.
+		rest[used] = word_load_native(bytes + i * size, size);
+		used += counter_is_open(&local, hash_word(&local.hash, rest[used]));
 	}
-	for (size_t i = 0; i < used && counter->wide.cells != NULL; i++)
-		__builtin_prefetch(
-			(void *)wide_cell(&counter->wide, hash_word(&counter->hash, rest[i])), 1);
 	return used;
 }
 
@@ -69,9 +65,16 @@ static bool refine_feed(struct worker *worker, const struct count_block *block)
 		const size_t batch = (size_t)min_u64(BATCH, block->words - i);
 		const size_t count =
 			batch_filter(counter, bytes + i * counter->options->word_size, batch, rest);
-		// A full cell: the coarse one has counted all words already.
 		for (size_t k = 0; k < count; k++)
-			wide_add(&counter->wide, hash_word(&counter->hash, rest[k]), alone);
+			__builtin_prefetch((void *)wide_cell(&counter->wide,
+						   hash_word(&counter->hash, rest[k])),
+				1);
+		// A full cell: the coarse one has counted all words already.
+		for (size_t k = 0; k < count; k++) {
+			const uint64_t hash = hash_word(&counter->hash, rest[k]);
+			if (!known_has(&counter->known, hash, rest[k]))
+				wide_add(&counter->wide, hash, alone);
+		}
 	}
 	return true;
 }
@@ -100,32 +103,60 @@ static bool gather_feed(struct worker *worker, const struct count_block *block)
 		const count_rank low = atomic_load_explicit(&counter->low, memory_order_relaxed);
 		for (size_t k = 0; k < count; k++) {
 			const count_rank rank = counter_rank(counter, rest[k]);
-			if (rank < low || rank >= counter->high)
+			if (rank < low || rank >= counter->high ||
+				known_has(&counter->known, hash_word(&counter->hash, rest[k]),
+					rest[k]))
 				continue;
 			// As frequent as the bar at most: then the value decides.
 			if (rank >> 32 == counter->bar.count &&
 				counter_value(counter, rest[k]) > counter->bar.value)
 				continue;
-			if (!gather_add(&worker->gather, rest[k], &worker->err))
-				return false;
+			gather_add(&worker->gather, rest[k]);
 		}
 	}
 	return true;
 }
 
-// Close the coarse cells that cannot hold a better word than the bar. Returns how many words are in
-// the others.
-static uint64_t counter_close_coarse(struct counter *counter)
+static bool counter_open(struct counter *counter, size_t cells, struct error *err)
+{
+	if (counter->open_count != cells) {
+		free(counter->open);
+		counter->open = malloc((cells / 64 + 1) * sizeof *counter->open);
+		if (counter->open == NULL)
+			return error_memory(err);
+		counter->open_count = cells;
+	}
+	memset(counter->open, 0, (cells / 64 + 1) * sizeof *counter->open);
+	return true;
+}
+
+// Open the coarse cells that may hold a better word than the bar. Returns how many words are in
+// them.
+static uint64_t counter_open_coarse(struct counter *counter)
 {
 	uint64_t words = 0;
-	for (size_t i = 0; i < (size_t)1 << counter->cell_bits; i++) {
+	for (size_t i = 0; i < counter->open_count; i++) {
 		const uint64_t load = counter->cells[i];
 		if (load < counter->bar.count || rank_of_load(load) >= counter->high)
-			counter->open[i / 64] &= ~(UINT64_C(1) << i % 64);
-		else
-			words = add_saturated(words, load);
+			continue;
+		counter->open[i / 64] |= UINT64_C(1) << i % 64;
+		words = add_saturated(words, load);
 	}
 	return words;
+}
+
+// Open the finer cells whose load is in the window.
+static void counter_open_wide(struct counter *counter, count_rank low)
+{
+	const uint64_t least = low >> 32, most = counter->high >> 32;
+	for (size_t i = 0; i < counter->open_count; i++) {
+		const unsigned load =
+			atomic_load_explicit(&counter->wide.cells[i], memory_order_relaxed);
+		// A full cell holds any number of words.
+		const bool open =
+			load == WIDE_FULL ? most >= WIDE_FULL : load >= least && load <= most;
+		counter->open[i / 64] |= (uint64_t)open << i % 64;
+	}
 }
 
 // How many words of the finer cells, at most, are in the window; and where it should begin if about
@@ -163,36 +194,44 @@ static uint64_t counter_measure_wide(const struct counter *counter, uint64_t fit
 	return words;
 }
 
-// Offer the words that the threads have counted, each with the sum of its counts.
-static void counter_collect(struct counter *counter)
+// The sum of the threads' counts of a word in the table of thread `from`, or 0 if a thread before
+// it has the word too.
+static uint64_t counter_sum(const struct counter *counter, unsigned from, uint64_t word)
 {
-	size_t at[counter->threads];
-	memset(at, 0, sizeof at);
-	for (;;) {
-		struct count_row row = {.count = 0};
-		uint64_t least = UINT64_MAX;
-		for (unsigned i = 0; i < counter->threads; i++) {
-			const struct worker *worker = &counter->workers[i];
-			if (at[i] < worker->gathered)
-				least = min_u64(least, worker->gather.entries[at[i]].word);
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < counter->threads; i++) {
+		const uint64_t count = gather_count(&counter->workers[i].gather, word);
+		if (i < from && count > 0)
+			return 0;
+		sum += count;
+	}
+	return sum;
+}
+
+// Offer the words of the window that the threads have counted.
+static void counter_collect(struct counter *counter, count_rank low)
+{
+	for (unsigned i = 0; i < counter->threads; i++) {
+		const struct gather *gather = &counter->workers[i].gather;
+		for (size_t k = 0; k < gather->slots; k++) {
+			const struct gather_entry entry = gather->entries[k];
+			// One that fell out of the window was not always counted.
+			if (entry.count == 0 || counter_rank(counter, entry.word) < low)
+				continue;
+			const uint64_t count = counter->threads == 1
+						       ? entry.count
+						       : counter_sum(counter, i, entry.word);
+			if (count > 0)
+				best_offer(&counter->best,
+					(struct count_row){
+						counter_value(counter, entry.word), count, count});
 		}
-		for (unsigned i = 0; i < counter->threads; i++) {
-			const struct worker *worker = &counter->workers[i];
-			if (at[i] < worker->gathered && worker->gather.entries[at[i]].word == least)
-				row.count += worker->gather.entries[at[i]++].count;
-		}
-		if (row.count == 0)
-			break;
-		row.value = counter_value(counter, least);
-		row.count_max = row.count;
-		best_offer(&counter->best, row);
 	}
 }
 
 static size_t counter_gather_slots(const struct counter *counter, uint64_t words)
 {
-	const size_t entry = GATHER_PEAK * sizeof(struct gather_entry);
-	const size_t fit = counter_room(counter) / entry / counter->threads;
+	const size_t fit = counter_room(counter) / sizeof(struct gather_entry) / counter->threads;
 	return max_u64(1024, min_u64(fit, add_saturated(words, words)));
 }
 
@@ -215,9 +254,7 @@ static bool counter_gather(struct counter *counter, count_rank low, size_t slots
 	if (ok && low >= counter->high)
 		ok = error_set(err, "too little memory to count exactly; use a larger --memory");
 	if (ok && !counter_stopped(counter)) {
-		for (unsigned i = 0; i < counter->threads; i++)
-			counter->workers[i].gathered = gather_list(&counter->workers[i].gather);
-		counter_collect(counter);
+		counter_collect(counter, low);
 		counter->high = low;
 	}
 	for (unsigned i = 0; i < counter->threads; i++)
@@ -236,8 +273,13 @@ bool counter_search(struct counter *counter, struct error *err)
 		const size_t most = counter_gather_slots(counter, UINT64_MAX);
 		const uint64_t fit = (uint64_t)most * counter->threads / 4 * 3;
 		const bool fine = counter->wide.cells != NULL;
+		if (!counter_open(counter,
+			    fine ? counter->wide.count : (size_t)1 << counter->cell_bits, err))
+			return false;
 		const uint64_t words = fine ? counter_measure_wide(counter, fit, &low)
-					    : counter_close_coarse(counter);
+					    : counter_open_coarse(counter);
+		if (fine)
+			counter_open_wide(counter, low);
 		if (words == 0)
 			break;
 		// A table that would have to be narrowed often: sort the words finer first.

@@ -11,24 +11,26 @@
 #define INLINE static inline __attribute__((always_inline))
 
 // The counter is chosen without a branch: which words are known cannot be predicted.
-INLINE void tally_word(const struct tally *tally, uint64_t word, size_t lane)
+INLINE void tally_word(const struct tally *tally, uint64_t word, size_t lane, uint32_t times)
 {
 	const uint64_t hash = word * tally->factor;
 	const size_t slot = hash >> tally->known_shift;
 	uint32_t *cell = &tally->cells[hash >> tally->cell_shift];
 	uint32_t *known = &tally->known[slot * LANES + lane];
 	uint32_t *counter = tally->keys[slot] == word ? known : cell;
-	++*counter;
+	*counter += times;
 }
 
-// Load a group of words. False if all are zero.
+// Load a group of words. False if all are equal.
 INLINE bool group_load(const char *bytes, unsigned word_size, uint64_t *ret)
 {
-	uint64_t any = 0;
+	uint64_t differ = 0;
 	UNROLL
-	for (size_t i = 0; i < GROUP; i++)
-		any |= ret[i] = word_load_native(bytes + i * word_size, word_size);
-	return any != 0;
+	for (size_t i = 0; i < GROUP; i++) {
+		ret[i] = word_load_native(bytes + i * word_size, word_size);
+		differ |= ret[i] ^ ret[0];
+	}
+	return differ != 0;
 }
 
 INLINE void tally_sized(const struct tally *tally, const char *bytes, size_t count, unsigned size)
@@ -37,17 +39,17 @@ INLINE void tally_sized(const struct tally *tally, const char *bytes, size_t cou
 	size_t i = 0;
 	for (; i + GROUP <= count; i += GROUP) {
 		uint64_t words[GROUP];
-		// Zeros come in long runs.
+		// Zeros, and what else memory is filled with, come in long runs.
 		if (!group_load(bytes + i * size, size, words)) {
-			local.known[0] += GROUP;
+			tally_word(&local, words[0], 0, GROUP);
 			continue;
 		}
 		UNROLL
 		for (size_t k = 0; k < GROUP; k++)
-			tally_word(&local, words[k], k % LANES);
+			tally_word(&local, words[k], k % LANES, 1);
 	}
 	for (; i < count; i++)
-		tally_word(&local, word_load_native(bytes + i * size, size), 0);
+		tally_word(&local, word_load_native(bytes + i * size, size), 0, 1);
 }
 
 void tally_words(const struct tally *tally, const void *words, size_t count, unsigned word_size)

@@ -15,8 +15,9 @@ bool wide_init(struct wide *wide, size_t count, struct error *err)
 	if (wide->cells == NULL)
 		return error_memory(err);
 	wide->count = count;
-	(void)madvise((void *)wide->cells, size, MADV_HUGEPAGE);
-	memset((void *)wide->cells, 0, size);
+	// Not the last one if it is not full: all of it would count as used.
+	(void)madvise((void *)wide->cells, count / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	memset((void *)wide->cells, 0, count);
 	return true;
 }
 

@@ -6,19 +6,20 @@
 
 #include "base/bytes.h"
 
-#define BUCKET_BITS 7
+#define BUCKET_BITS 8
 #define BUCKETS ((size_t)1 << BUCKET_BITS)
-#define WAYS 8
+#define WAYS 4
+// The loops over them are written out.
+_Static_assert(2 * WAYS * sizeof(uint64_t) == 64, "a bucket is a line of the cache");
 #define SET_BITS 11
 #define SET_SLOTS ((size_t)1 << SET_BITS)
 
 _Static_assert(LAYOUT_DISTINCT_MAX <= SET_SLOTS / 2, "probes are short");
 
-// Values and how often they were seen, at most; by as much as error less.
+// Values and how often they were seen, at most: one line of the cache.
 struct bucket {
-	uint64_t value[WAYS];
+	_Alignas(64) uint64_t value[WAYS];
 	uint64_t count[WAYS]; // 0: free
-	uint64_t error[WAYS];
 };
 
 struct field {
@@ -26,11 +27,12 @@ struct field {
 	// The value seen last, and how often in a row: most fields are the same everywhere.
 	uint64_t last, run;
 	struct bucket buckets[BUCKETS];
-	uint64_t set[SET_SLOTS]; // distinct values, 0: free
-	size_t distinct;	 // without 0
-	bool zero;		 // 0 was seen
-	bool open;		 // needs another pass
-	uint64_t rest;		 // then: the most that values have that are not counted again
+	uint64_t errors[BUCKETS][WAYS]; // counts may be too high by so much
+	uint64_t set[SET_SLOTS];	// distinct values, 0: free
+	size_t distinct;		// without 0
+	bool zero;			// 0 was seen
+	bool open;			// needs another pass
+	uint64_t rest; // then: the most that values have that are not counted again
 };
 
 struct sampled {
@@ -56,9 +58,11 @@ size_t layout_memory(size_t fields)
 
 bool layout_create(size_t fields, struct error *err, struct layout **ret)
 {
-	struct layout *layout = calloc(1, sizeof *layout + fields * sizeof *layout->fields);
+	const size_t size = sizeof(struct layout) + fields * sizeof(struct field);
+	struct layout *layout = aligned_alloc(_Alignof(struct layout), size);
 	if (layout == NULL)
 		return error_memory(err);
+	memset(layout, 0, size);
 	layout->field_count = fields;
 	layout->words = calloc(LAYOUT_SAMPLE * fields, sizeof *layout->words);
 	layout->present = calloc(LAYOUT_SAMPLE * fields, sizeof *layout->present);
@@ -104,29 +108,34 @@ static void set_add(struct field *field, uint64_t value)
 	}
 }
 
-static struct bucket *field_bucket(struct field *field, uint64_t value)
+static size_t bucket_of(uint64_t value)
 {
-	return &field->buckets[mixed(value) >> (64 - BUCKET_BITS)];
+	return (size_t)(mixed(value) >> (64 - BUCKET_BITS));
 }
 
 static void field_count(struct field *field, uint64_t value, uint64_t count, bool frozen)
 {
-	struct bucket *bucket = field_bucket(field, value);
-	size_t rarest = 0;
-	for (size_t i = 0; i < WAYS; i++) {
-		if (bucket->value[i] == value && bucket->count[i] != 0) {
-			bucket->count[i] += count;
-			return;
-		}
-		if (bucket->count[i] < bucket->count[rarest])
-			rarest = i;
+	const size_t index = bucket_of(value);
+	struct bucket *bucket = &field->buckets[index];
+	// Without a branch for each: which one it is cannot be predicted.
+	const uint64_t *values = bucket->value;
+	const unsigned same = (unsigned)(values[0] == value) | (unsigned)(values[1] == value) << 1 |
+			      (unsigned)(values[2] == value) << 2;
+	const unsigned at = (unsigned)__builtin_ctz(same | 1U << (WAYS - 1));
+	if (bucket->value[at] == value && bucket->count[at] != 0) {
+		bucket->count[at] += count;
+		return;
 	}
 	if (frozen)
 		return;
 	set_add(field, value);
+	const uint64_t *counts = bucket->count;
+	const unsigned low = counts[1] < counts[0], high = counts[3] < counts[2] ? 3 : 2;
+	const unsigned rarest = counts[high] < counts[low] ? high : low;
+	const uint64_t least = counts[rarest];
 	bucket->value[rarest] = value;
-	bucket->error[rarest] = bucket->count[rarest];
-	bucket->count[rarest] += count;
+	field->errors[index][rarest] = least;
+	bucket->count[rarest] = least + count;
 }
 
 static void field_flush(struct field *field, bool frozen)
@@ -145,6 +154,9 @@ static inline void field_add(struct field *field, uint64_t value, uint64_t count
 	field_flush(field, frozen);
 	field->last = value;
 	field->run = count;
+	// It is counted when the next place comes.
+	__builtin_prefetch(&field->buckets[bucket_of(value)], 1);
+	__builtin_prefetch(&field->errors[bucket_of(value)], 1);
 }
 
 static void layout_keep(struct layout *layout, const struct layout_place *place)
@@ -157,8 +169,9 @@ static void layout_keep(struct layout *layout, const struct layout_place *place)
 	sampled->hash = hash;
 	memcpy(layout->words + sampled->words * fields, place->words,
 		fields * sizeof *layout->words);
-	memcpy(layout->present + sampled->words * fields, place->present,
-		fields * sizeof *layout->present);
+	for (size_t i = 0; i < fields; i++)
+		layout->present[sampled->words * fields + i] =
+			place->present == NULL || place->present[i];
 	for (size_t i = 0; i < LAYOUT_SAMPLE; i++)
 		if (layout->sample[i].hash > layout->sample[layout->highest].hash)
 			layout->highest = i;
@@ -168,7 +181,7 @@ void layout_add(struct layout *layout, const struct layout_place *place, uint64_
 {
 	for (size_t i = 0; i < layout->field_count; i++) {
 		struct field *field = &layout->fields[i];
-		if (!place->present[i]) {
+		if (place->present != NULL && !place->present[i]) {
 			field->skipped += layout->frozen ? 0 : count;
 			continue;
 		}
@@ -190,12 +203,13 @@ struct bounds {
 
 static struct bounds field_bounds(struct field *field, uint64_t value)
 {
-	const struct bucket *bucket = field_bucket(field, value);
+	const size_t index = bucket_of(value);
+	const struct bucket *bucket = &field->buckets[index];
 	uint64_t least = UINT64_MAX;
 	for (size_t i = 0; i < WAYS; i++) {
 		if (bucket->value[i] == value && bucket->count[i] != 0)
 			return (struct bounds){
-				bucket->count[i] - bucket->error[i], bucket->count[i]};
+				bucket->count[i] - field->errors[index][i], bucket->count[i]};
 		least = min_u64(least, bucket->count[i]);
 	}
 	return (struct bounds){0, least};
@@ -353,12 +367,13 @@ static bool field_sample(struct layout_field *field, size_t index, struct layout
 // List a value that is to be counted again; false if there is no room.
 static bool field_put(struct field *field, uint64_t value)
 {
-	struct bucket *bucket = field_bucket(field, value);
+	const size_t index = bucket_of(value);
+	struct bucket *bucket = &field->buckets[index];
 	for (size_t i = 0; i < WAYS; i++)
 		if (bucket->count[i] == 0) {
 			bucket->value[i] = value;
 			// Listed, and not seen yet.
-			bucket->count[i] = bucket->error[i] = 1;
+			bucket->count[i] = field->errors[index][i] = 1;
 			return true;
 		}
 	return false;
@@ -390,6 +405,7 @@ static bool merge_freeze(struct merge *merge, struct error *err)
 	for (unsigned t = 0; t < merge->threads; t++) {
 		struct field *field = merge_field(merge, t);
 		memset(field->buckets, 0, sizeof field->buckets);
+		memset(field->errors, 0, sizeof field->errors);
 		field->open = true;
 		field->rest = rest;
 		for (size_t i = 0; i < count; i++)
@@ -461,13 +477,13 @@ void layout_finish_again(
 			continue;
 		struct merge merge = {layouts, threads, i, &fields[i], 0};
 		for (unsigned t = 0; t < threads; t++) {
-			field_flush(merge_field(&merge, t), true);
-			for (size_t b = 0; b < BUCKETS; b++)
-				for (size_t w = 0; w < WAYS; w++) {
-					struct bucket *bucket = &merge_field(&merge, t)->buckets[b];
-					bucket->count[w] -= bucket->error[w];
-					bucket->error[w] = 0;
-				}
+			struct field *field = merge_field(&merge, t);
+			field_flush(field, true);
+			for (size_t b = 0; b < BUCKETS * WAYS; b++) {
+				uint64_t *error = &field->errors[b / WAYS][b % WAYS];
+				field->buckets[b / WAYS].count[b % WAYS] -= *error;
+				*error = 0;
+			}
 		}
 		merge_values(&merge);
 		merge.most = layouts[0]->fields[i].rest;

@@ -27,11 +27,11 @@ bool layout_create(size_t fields, struct error *err, struct layout **ret);
 void layout_destroy(struct layout *layout);
 size_t layout_memory(size_t fields);
 
-// The words around a place; bit i of present: words[i] is in saved memory.
+// The words around a place.
 struct layout_place {
 	uint64_t address;
 	const uint64_t *words;
-	const bool *present;
+	const bool *present; // words[i] is in saved memory; NULL: all are
 };
 // Add the same words for `count` places.
 void layout_add(struct layout *layout, const struct layout_place *place, uint64_t count);

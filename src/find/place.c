@@ -149,6 +149,7 @@ bool member_count_values(const struct place_search *search, const struct member 
 		.sweep =
 			{
 				.image = options->image,
+				.watch = options->watch,
 				.before = search->before,
 				.after = search->after,
 				.chunk = job_chunk(search),

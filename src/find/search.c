@@ -129,18 +129,25 @@ static bool word_is_one(const uint64_t *words, size_t count, uint64_t word)
 	return false;
 }
 
-// Whether one of BLOCK bytes' words, each 64 or 32 bits, is the word.
-static inline bool block_has(const unsigned char *bytes, uint64_t word, unsigned word_size)
+typedef uint32_t halves16 __attribute__((vector_size(16)));
+
+// Half of a word, not zero if the other one is not, either: halves are compared much faster.
+static uint32_t word_half(uint64_t word)
 {
-	typedef uint32_t halves16 __attribute__((vector_size(16)));
-	words16 any = {0};
+	return (uint32_t)word != 0 ? (uint32_t)word : (uint32_t)(word >> 32);
+}
+
+// Whether one of BLOCK bytes' words may be the one that has this half.
+static inline bool block_may_have(const unsigned char *bytes, uint32_t half)
+{
+	halves16 any = {0};
 	for (size_t i = 0; i < BLOCK; i += sizeof any) {
-		words16 vector;
+		halves16 vector;
 		memcpy(&vector, bytes + i, sizeof vector);
-		any |= word_size == 8 ? (words16)(vector == word)
-				      : (words16)((halves16)vector == (uint32_t)word);
+		any |= (halves16)(vector == half);
 	}
-	return (any[0] | any[1]) != 0;
+	const words16 sum = (words16)any;
+	return (sum[0] | sum[1]) != 0;
 }
 
 size_t search_word(const uint64_t *words, size_t count, unsigned word_size,
@@ -153,7 +160,7 @@ size_t search_word(const uint64_t *words, size_t count, unsigned word_size,
 			bool any = false;
 			stop = at + BLOCK;
 			for (size_t i = 0; i < count; i++)
-				any |= block_has(bytes + at, words[i], word_size);
+				any |= block_may_have(bytes + at, word_half(words[i]));
 			if (!any) {
 				at = stop;
 				continue;

@@ -53,6 +53,9 @@ bool sweep_open(const struct sweep *sweep, struct error *err, struct sweep_sourc
 		free(source);
 		return false;
 	}
+	if (sweep->watch != NULL)
+		sweep->watch->begin(sweep->watch->context,
+			image_info(sweep->image)->bytes_present / sweep->stride);
 	pthread_mutex_init(&source->lock, NULL);
 	pthread_cond_init(&source->turn, NULL);
 	*ret = source;
@@ -139,6 +142,8 @@ static int source_step(struct sweep_source *source, void *context, unsigned work
 	if (more == 0)
 		return 0;
 	bool ok = more > 0;
+	if (ok && sweep->watch != NULL)
+		sweep->watch->add(sweep->watch->context, piece.size + piece.zeros);
 	const struct sweep_window window = window_of(source, &piece, buffer->bytes);
 	ok = ok && sweep->visit(context, worker, &window, err);
 	if (sweep->commit != NULL &&

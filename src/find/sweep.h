@@ -30,9 +30,18 @@ struct sweep_window {
 	bool zeros_before, zeros_after;
 };
 
+// Who wants to know how far it is: begin before a pass of so many bytes, add as they come, from any
+// thread.
+struct sweep_watch {
+	void (*begin)(void *context, uint64_t bytes);
+	void (*add)(void *context, uint64_t bytes);
+	void *context;
+};
+
 struct sweep {
 	const struct image *image;
-	bool bytes;	      // look at all bytes, not only at whole aligned words
+	const struct sweep_watch *watch; // NULL: nobody
+	bool bytes;			 // look at all bytes, not only at whole aligned words
 	size_t before, after; // bytes needed around a place; after includes the place itself
 	size_t chunk;	      // a multiple of 64
 	unsigned stride;      // of so many windows only the first; 1: all

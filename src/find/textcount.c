@@ -82,6 +82,7 @@ static struct sweep tally_sweep(struct tally *tally)
 	const struct find_options *options = tally->options;
 	return (struct sweep){
 		.image = options->image,
+		.watch = options->watch,
 		.bytes = finder->bytes,
 		.before = finder->before,
 		.after = finder->after,

@@ -48,7 +48,8 @@ struct find_options {
 	size_t memory; // bytes
 	unsigned threads;
 	const atomic_int *stop;
-	bool once; // the dump can be read only once
+	bool once;			 // the dump can be read only once
+	const struct sweep_watch *watch; // NULL: none
 };
 
 struct text_result {

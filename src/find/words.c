@@ -11,8 +11,6 @@
 
 // More threads than these do not help, and cost memory.
 #define LAYOUT_THREADS_MAX 16
-// If a field needs more passes than this, the engine of count/ is faster.
-#define PASSES_MAX 4
 
 struct worker {
 	uint64_t count;
@@ -30,6 +28,7 @@ struct field_job {
 	struct texts *texts;	  // of each thread; of texts
 	uint64_t *read, *skipped; // by each thread
 	bool active;		  // in the present pass
+	size_t memory;		  // that it may take then
 };
 
 struct words_job {
@@ -93,8 +92,8 @@ static void worker_hole(
 	worker->span_counts[query->span_count] += count - min_u64(count, at);
 }
 
-static bool field_place(const struct words_job *job, struct field_job *field, unsigned worker,
-	const struct sweep_window *window, size_t at, struct error *err)
+static void field_place(const struct words_job *job, struct field_job *field, unsigned worker,
+	const struct sweep_window *window, size_t at)
 {
 	const struct member *member = field->member;
 	const struct text_pass pass = {.fold = job->options->fold};
@@ -104,13 +103,13 @@ static bool field_place(const struct words_job *job, struct field_job *field, un
 	if (is_text ? !place_text(window, at, member->offset, &pass, &text)
 		    : !place_load(&job->search, window, at, member->offset, member->size, &value)) {
 		field->skipped[worker]++;
-		return true;
+		return;
 	}
 	field->read[worker]++;
-	if (!is_text)
-		return values_add(&field->values, worker, value, err);
-	texts_add(&field->texts[worker], &text, 1);
-	return true;
+	if (is_text)
+		texts_add(&field->texts[worker], &text, 1);
+	else
+		values_add(&field->values, worker, value, 1);
 }
 
 static void layout_place(const struct words_job *job, struct layout *layout,
@@ -118,15 +117,21 @@ static void layout_place(const struct words_job *job, struct layout *layout,
 {
 	const struct word_query *query = job->query;
 	const int64_t size = job->search.word_size;
+	const int64_t first = (int64_t)at + query->around_from * size;
+	const int64_t end = (int64_t)at + (query->around_to + 1) * size;
+	const bool whole = first >= 0 && end <= (int64_t)window->size;
 	uint64_t words[LAYOUT_FIELDS_MAX];
 	bool present[LAYOUT_FIELDS_MAX];
 	size_t count = 0;
-	for (int64_t i = query->around_from; i <= query->around_to; i++) {
-		present[count] = place_load(
-			&job->search, window, at, i * size, (unsigned)size, &words[count]);
-		count++;
-	}
-	const struct layout_place place = {window->address + at, words, present};
+	if (whole && size == 8 && job->search.order == ORDER_NATIVE)
+		memcpy(words, window->bytes + first, (size_t)(end - first));
+	else
+		for (int64_t i = query->around_from; i <= query->around_to; i++) {
+			present[count] = place_load(
+				&job->search, window, at, i * size, (unsigned)size, &words[count]);
+			count++;
+		}
+	const struct layout_place place = {window->address + at, words, whole ? NULL : present};
 	layout_add(layout, &place, 1);
 }
 
@@ -149,7 +154,7 @@ static void hole_visit(struct words_job *job, unsigned number, const struct swee
 		if (field->member->form == MEMBER_TEXT)
 			texts_add(&field->texts[number], &nothing, count);
 		else
-			field->values.zeros[number] += count;
+			values_add(&field->values, number, 0, count);
 	}
 	if (job->layout) {
 		const uint64_t words[LAYOUT_FIELDS_MAX] = {0};
@@ -163,6 +168,7 @@ static void hole_visit(struct words_job *job, unsigned number, const struct swee
 static bool window_visit(
 	void *context, unsigned number, const struct sweep_window *window, struct error *err)
 {
+	(void)err;
 	struct words_job *job = context;
 	struct worker *worker = &job->workers[number];
 	if (window->zeros > 0) {
@@ -174,9 +180,8 @@ static bool window_visit(
 		if (job->first)
 			worker_place(worker, job->query, window->address + at);
 		for (size_t i = 0; i < job->field_count; i++)
-			if (job->fields[i].active &&
-				!field_place(job, &job->fields[i], number, window, at, err))
-				return false;
+			if (job->fields[i].active)
+				field_place(job, &job->fields[i], number, window, at);
 		if (job->layout)
 			layout_place(job, worker->layout, window, at);
 	}
@@ -187,6 +192,7 @@ static struct sweep words_sweep(struct words_job *job)
 {
 	return (struct sweep){
 		.image = job->options->image,
+		.watch = job->options->watch,
 		.before = job->search.before,
 		.after = job->search.after,
 		.chunk = SWEEP_CHUNK,
@@ -248,6 +254,7 @@ static bool words_init(struct words_job *job, struct error *err)
 		struct field_job *field = &job->fields[i];
 		field->member = &query->members->list[i];
 		field->active = true;
+		field->memory = field_memory(job, job->field_count);
 		field->read = calloc(2 * job->threads, sizeof(uint64_t));
 		field->texts = calloc(job->threads, sizeof *field->texts);
 		if (field->read == NULL || field->texts == NULL)
@@ -283,21 +290,17 @@ static void words_deinit(struct words_job *job)
 
 static bool words_pass(struct words_job *job, struct error *err)
 {
-	size_t active = 0;
-	for (size_t i = 0; i < job->field_count; i++)
-		active += job->fields[i].active;
-	const size_t memory = active > 0 ? field_memory(job, active) : 0;
 	for (size_t i = 0; i < job->field_count; i++) {
 		struct field_job *field = &job->fields[i];
 		if (!field->active)
 			continue;
 		memset(field->read, 0, 2 * job->threads * sizeof *field->read);
 		if (field->member->form != MEMBER_TEXT &&
-			!values_begin(&field->values, memory, err))
+			!values_begin(&field->values, field->memory, err))
 			return false;
 		for (unsigned t = 0; field->member->form == MEMBER_TEXT && t < job->threads; t++)
 			texts_init(&field->texts[t],
-				max_u64(memory / 2 / job->threads, TEXTS_MEMORY_MIN),
+				max_u64(field->memory / 2 / job->threads, TEXTS_MEMORY_MIN),
 				job->options->fold);
 	}
 	const struct sweep sweep = words_sweep(job);
@@ -314,23 +317,47 @@ static bool words_stopped(const struct words_job *job)
 	return atomic_load(job->options->stop) != 0;
 }
 
-// Go on with the fields whose values did not fit, by themselves.
+// Choose fields that are not done yet and whose values fit the memory together for another pass.
+// One that does not even fit alone is for the engine.
+static bool words_choose(
+	struct words_job *job, struct error *err, struct member_result *results, bool *more)
+{
+	size_t room = field_memory(job, 1);
+	*more = false;
+	for (size_t i = 0; i < job->field_count; i++) {
+		struct field_job *field = &job->fields[i];
+		const uint64_t wanted = values_memory(results[i].values, job->threads);
+		field->active = false;
+		if (field->member->form == MEMBER_TEXT || field->values.done ||
+			results[i].rows != NULL)
+			continue;
+		if (wanted > field_memory(job, 1)) {
+			if (!member_count_values(&job->search, field->member, job->options,
+				    results[i].values, err, &results[i]))
+				return false;
+		} else if (wanted <= room) {
+			room -= wanted;
+			field->memory = (size_t)wanted;
+			field->active = *more = true;
+		}
+	}
+	return true;
+}
+
+// Go on with the fields whose values did not fit.
 static bool words_more(struct words_job *job, struct error *err, struct member_result *results)
 {
+	bool more = true;
 	job->first = false;
-	for (;;) {
-		bool more = false;
-		for (size_t i = 0; i < job->field_count; i++) {
-			struct field_job *field = &job->fields[i];
-			field->active = field->active && field->member->form != MEMBER_TEXT &&
-					!field->values.done && results[i].rows == NULL;
-			more = more || field->active;
-		}
-		if (!more || words_stopped(job))
-			return true;
+	while (!job->options->once && !words_stopped(job)) {
+		if (!words_choose(job, err, results, &more))
+			return false;
+		if (!more)
+			break;
 		if (!words_pass(job, err))
 			return false;
 	}
+	return true;
 }
 
 static bool field_finish_text(struct words_job *job, struct field_job *field, struct error *err,
@@ -358,8 +385,8 @@ static void field_finish_values(struct field_job *field, struct member_result *r
 	best->rows = NULL;
 }
 
-// After the first pass: what needs the engine gets it now, as the rest waits without tables.
-static bool words_engine(struct words_job *job, struct error *err, struct member_result *results)
+// After the first pass: sum up what was read, and put texts together.
+static bool words_texts(struct words_job *job, struct error *err, struct member_result *results)
 {
 	for (size_t i = 0; i < job->field_count; i++) {
 		struct field_job *field = &job->fields[i];
@@ -367,16 +394,9 @@ static bool words_engine(struct words_job *job, struct error *err, struct member
 			results[i].values += field->read[t];
 			results[i].skipped += field->skipped[t];
 		}
-		if (words_stopped(job))
-			continue;
-		if (field->member->form == MEMBER_TEXT) {
-			if (!field_finish_text(job, field, err, &results[i]))
-				return false;
-		} else if (!job->options->once && values_left(&field->values) > PASSES_MAX &&
-			   !member_count_values(&job->search, field->member, job->options,
-				   results[i].values, err, &results[i])) {
+		if (field->member->form == MEMBER_TEXT &&
+			!field_finish_text(job, field, err, &results[i]))
 			return false;
-		}
 	}
 	return true;
 }
@@ -432,6 +452,15 @@ static bool words_collect(const struct words_job *job, struct error *err, struct
 	return true;
 }
 
+// A pipe is read once: what did not fit the memory has no row.
+static bool words_lost(const struct words_job *job)
+{
+	for (size_t i = 0; i < job->field_count; i++)
+		if (job->fields[i].member->form != MEMBER_TEXT && !job->fields[i].values.done)
+			return true;
+	return false;
+}
+
 static bool words_run(struct words_job *job, struct error *err, struct word_result *ret)
 {
 	job->first = true;
@@ -441,8 +470,14 @@ static bool words_run(struct words_job *job, struct error *err, struct word_resu
 	if (job->query->around && !words_layout(job, err, ret))
 		return false;
 	job->layout = false;
-	if (!words_engine(job, err, ret->members) || !words_more(job, err, ret->members))
+	if (!words_texts(job, err, ret->members) || !words_more(job, err, ret->members))
 		return false;
+	if (job->options->once && words_lost(job))
+		return error_set(err,
+			"%s: can be read only once, and the memory does not hold all "
+			"values of the fields; save the dump to a file, or use a "
+			"larger --memory",
+			image_info(job->options->image)->path);
 	for (size_t i = 0; i < job->field_count; i++)
 		if (job->fields[i].member->form != MEMBER_TEXT && ret->members[i].rows == NULL)
 			field_finish_values(&job->fields[i], &ret->members[i]);
@@ -520,6 +555,7 @@ bool find_each_word(const struct word_query *query, const struct find_options *o
 	place_search_init(&each.search, query, options->image);
 	struct sweep sweep = {
 		.image = options->image,
+		.watch = options->watch,
 		.before = each.search.before,
 		.after = each.search.after,
 		.chunk = SWEEP_CHUNK,

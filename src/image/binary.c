@@ -208,7 +208,8 @@ static bool binary_try_joined(const struct binary_context *context, struct modul
 	const char *directory, const char *path)
 {
 	char joined[PATH_MAX];
-	const int length = snprintf(joined, sizeof joined, "%s/%s", directory, path);
+	const int length = snprintf(
+		joined, sizeof joined, "%s%s%s", directory, path[0] == '/' ? "" : "/", path);
 	return length > 0 && (size_t)length < sizeof joined && binary_try(context, module, joined);
 }
 

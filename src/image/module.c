@@ -191,6 +191,26 @@ static bool modules_from_mappings(struct builder *builder)
 	return true;
 }
 
+// The parts of a verified file that no process can have changed.
+static bool module_add_overlay(struct modules *modules, const struct module *module)
+{
+	struct overlay *overlay = modules->overlay;
+	for (unsigned i = 0; i < module->elf.segment_count; i++) {
+		const struct elf_segment *segment = &module->elf.segments[i];
+		const uint64_t start = module->bias + segment->address;
+		uint64_t end;
+		if (segment->type != PT_LOAD || (segment->flags & PF_W) != 0 ||
+			segment->file_size == 0 ||
+			__builtin_add_overflow(start, segment->file_size, &end))
+			continue;
+		const struct overlay_range range = {
+			start, segment->file_size, segment->offset, module->file};
+		if (!overlay_add(overlay, range))
+			return false;
+	}
+	return true;
+}
+
 // The path that the program was started with.
 static char *program_path(const struct builder *builder)
 {
@@ -218,6 +238,11 @@ static bool modules_from_linkmap(struct builder *builder)
 		binary_find(&context, program);
 	if (!program->loaded)
 		return true;
+	// The dynamic linker's own path is a constant of the program.
+	if (program->file != NULL && !module_add_overlay(builder->modules, program))
+		return false;
+	overlay_sort(builder->modules->overlay);
+	image_set_overlay(builder->image, builder->modules->overlay);
 	struct link_entry *entries;
 	const size_t count = linkmap_load(builder->image, &program->elf, program->bias, &entries);
 	bool done = true;
@@ -382,6 +407,32 @@ static void modules_find_main(struct builder *builder)
 	}
 }
 
+// The user's --exe is the main program if a module has its build-id: not where the dynamic linker
+// was started with the program as its argument, and where the dump does not say which one it is.
+static void modules_use_exe(struct builder *builder)
+{
+	struct modules *modules = builder->modules;
+	const char *path = builder->options->exe;
+	struct local_file *file = path != NULL ? local_file_create(path) : NULL;
+	if (file == NULL)
+		return;
+	const struct elf_source source = local_file_source(file);
+	struct elf elf;
+	if (elf_load(&source, &elf)) {
+		struct build_id id;
+		elf_build_id(&elf, &source, false, &id);
+		size_t found = 0;
+		while (found < modules->count &&
+			(id.size == 0 || !modules->list[found].loaded ||
+				!build_id_equal(&modules->list[found].build_id, &id)))
+			found++;
+		for (size_t i = 0; i < modules->count && found < modules->count; i++)
+			modules->list[i].is_main = i == found;
+		elf_deinit(&elf);
+	}
+	local_file_destroy(file);
+}
+
 // Programs are looked for; other files that were mapped are not, since nothing vouches for them.
 static bool module_is_program(const struct builder *builder, size_t index)
 {
@@ -453,26 +504,6 @@ static void modules_find_files(struct builder *builder)
 	}
 }
 
-// The parts of a verified file that no process can have changed.
-static bool module_add_overlay(struct modules *modules, const struct module *module)
-{
-	struct overlay *overlay = modules->overlay;
-	for (unsigned i = 0; i < module->elf.segment_count; i++) {
-		const struct elf_segment *segment = &module->elf.segments[i];
-		const uint64_t start = module->bias + segment->address;
-		uint64_t end;
-		if (segment->type != PT_LOAD || (segment->flags & PF_W) != 0 ||
-			segment->file_size == 0 ||
-			__builtin_add_overflow(start, segment->file_size, &end))
-			continue;
-		const struct overlay_range range = {
-			start, segment->file_size, segment->offset, module->file};
-		if (!overlay_add(overlay, range))
-			return false;
-	}
-	return true;
-}
-
 static bool modules_add_overlay(struct builder *builder)
 {
 	struct modules *modules = builder->modules;
@@ -503,6 +534,7 @@ static bool modules_build(struct builder *builder)
 		if (!modules_from_mappings(builder))
 			return false;
 		modules_find_main(builder);
+		modules_use_exe(builder);
 	} else {
 		if (!modules_from_linkmap(builder))
 			return false;

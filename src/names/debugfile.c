@@ -137,6 +137,10 @@ static bool search_links(struct search *search, const char *link, const char *sy
 	if (search_link(search, local, "", "", link) ||
 		search_link(search, local, "", "/.debug", link))
 		return true;
+	// The program may have been found elsewhere than where it was.
+	if (search_link(search, sysroot, mapped, "", link) ||
+		search_link(search, sysroot, mapped, "/.debug", link))
+		return true;
 	if (options->debug_dir != NULL &&
 		(search_link(search, "", options->debug_dir, mapped, link) ||
 			search_link(search, "", options->debug_dir, "", link)))

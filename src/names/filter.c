@@ -201,7 +201,7 @@ static inline bool filter_test(const struct kind_filter *filter, uint64_t value,
 		kind = kinds_is_number(value, size) ? KIND_NUMBER : KIND_OTHER;
 		kind = text.part ? KIND_TEXT : kind;
 		kind = page != PAGE_NONE ? page : kind;
-		kind = text.full & !in_file ? KIND_TEXT : kind;
+		kind = (text.full & !in_file) ? KIND_TEXT : kind;
 		kind = value == 0 ? KIND_ZERO : kind;
 		unsure |= text.unsure & (page == PAGE_NONE || size == 4);
 	}

@@ -10,6 +10,7 @@
 
 #include "base/escape.h"
 #include "base/guard.h"
+#include "image/binary.h"
 #include "names/debuginfod.h"
 #include "names/demangle.h"
 #include "names/places.h"
@@ -32,6 +33,8 @@ struct names {
 	struct symbols **symbols; // of each module; NULL: not loaded yet
 	struct debuginfod *debuginfod;
 	struct text text;
+	// Where a live process has its files, in its own mount namespace.
+	char live_exe[32], live_root[32];
 };
 
 static bool text_reserve(struct text *text, size_t more)
@@ -80,21 +83,39 @@ static void text_add_plain(struct text *text, const char *source)
 	text_add_escaped(text, source, strlen(source), ESCAPE_TERMINAL);
 }
 
+// The kernel knows a process's files better than their paths do: they may be deleted, or be those
+// of a container.
+static void names_use_live(struct names *names)
+{
+	const struct image_info *info = image_info(names->image);
+	if (!info->live)
+		return;
+	snprintf(names->live_exe, sizeof names->live_exe, "/proc/%" PRId64 "/exe",
+		info->process.pid);
+	snprintf(names->live_root, sizeof names->live_root, "/proc/%" PRId64 "/root",
+		info->process.pid);
+	if (names->options.exe == NULL && binary_is_program(names->live_exe))
+		names->options.exe = names->live_exe;
+	if (names->options.sysroot == NULL)
+		names->options.sysroot = names->live_root;
+}
+
 bool names_create(struct image *image, const struct names_options *options, struct diag *diag,
 	struct error *err, struct names **ret)
 {
 	const struct image_info *info = image_info(image);
-	const struct module_options module_options = {
-		.exe = options->exe,
-		.sysroot = options->sysroot,
-		.debug_dir = options->debug_dir,
-		.search = !options->kinds_only,
-	};
 	struct names *names = calloc(1, sizeof *names);
 	if (names == NULL)
 		return error_memory(err);
 	names->image = image;
 	names->options = *options;
+	names_use_live(names);
+	const struct module_options module_options = {
+		.exe = names->options.exe,
+		.sysroot = names->options.sysroot,
+		.debug_dir = options->debug_dir,
+		.search = !options->kinds_only,
+	};
 	if (!text_reserve(&names->text, 1)) {
 		names_destroy(names);
 		return error_memory(err);

@@ -260,7 +260,7 @@ static bool places_walk(struct builder *builder)
 			if (piece.start < piece.end && !piece_add(builder, &piece))
 				return false;
 			done = max_u64(done, limit);
-			if (range == NULL || range->start > done || limit == end)
+			if (range == NULL || range->start > done || limit >= end)
 				break;
 			if (!place_add_module(builder, range))
 				return false;

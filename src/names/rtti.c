@@ -124,7 +124,7 @@ bool rtti_find(const struct image *image, const struct modules *modules, uint64_
 		!walk_read(&walk, typeinfo, &vtable) || modules_find(modules, vtable) == NULL)
 		return false;
 	const uint64_t base = word == 8 ? 0 - top : (uint32_t)(0 - top);
-	if (base >= BASE_MAX || (word == 4 && base > INT32_MAX))
+	if (base >= BASE_MAX || (word == 4 && base > INT32_MAX) || base % word != 0)
 		return false;
 	char *name = name_read(&walk, typeinfo);
 	if (name == NULL || !name_is_type(name)) {

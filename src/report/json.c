@@ -167,13 +167,19 @@ static bool json_add(json_t **object, const char *name, json_t *value)
 	return false;
 }
 
+// A word that is empty if there is nothing to say: null then.
+static json_t *json_known(const char *word)
+{
+	return word[0] != '\0' ? json_bytes(word) : json_null();
+}
+
 static json_t *json_row(const struct report *report, const struct report_word *row)
 {
 	json_t *object = json_pack(
 		"{so so}", "value", json_value(report, row), "count", json_number(row->count));
 	if (row->count_max > row->count)
 		json_add(&object, "count_max", json_number(row->count_max));
-	if (report->head->names && json_add(&object, "kind", json_string(row->kind)))
+	if (report->head->names && json_add(&object, "kind", json_known(row->kind)))
 		json_add(&object, "description", json_bytes(row->text));
 	return object;
 }
@@ -261,13 +267,16 @@ static void json_member_head(struct report *report, const struct report_member *
 
 static void json_field(struct report *report, const struct report_field *row)
 {
-	json_t *object = json_row(report, &row->top);
+	struct report_word top = row->top;
+	// Nothing is there that could be frequent.
+	top.redacted = top.redacted || row->values == 0;
+	json_t *object = json_row(report, &top);
 	json_add(&object, "offset", json_integer(row->offset));
 	json_add(&object, "values", json_number(row->values));
 	json_add(&object, "skipped", json_number(row->skipped));
 	json_add(&object, "distinct",
 		row->distinct == UINT64_MAX ? json_null() : json_number(row->distinct));
-	json_add(&object, "mostly", json_bytes(row->mostly));
+	json_add(&object, "mostly", json_known(row->mostly));
 	json_next(report);
 	json_write(report, object);
 }

@@ -73,7 +73,8 @@ struct report_head {
 	struct report_memory memory;
 	const struct report_module *modules;
 	size_t module_count;
-	bool verbose; // people want to know all
+	bool verbose;	  // people want to know all
+	const char *next; // the options of what to ask next; "": nothing; NULL: what the words are
 };
 
 // A row of the most frequent words, or of the values of a field.

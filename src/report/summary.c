@@ -164,9 +164,27 @@ static void summary_quoted(FILE *stream, const char *text)
 	putc('\'', stream);
 }
 
+// "next: topleak --type Order --around core"
+static void summary_closer(FILE *stream, const struct report_head *head)
+{
+	const struct report_input *input = &head->input;
+	if (head->next[0] == '\0')
+		return;
+	fprintf(stream, "next: topleak %s ", head->next);
+	if (input->live)
+		fprintf(stream, "--pid %" PRId64, input->pid);
+	else
+		summary_quoted(stream, input->piped ? "core" : input->path);
+	putc('\n', stream);
+}
+
 void summary_next(FILE *stream, const struct report_head *head)
 {
 	const struct report_input *input = &head->input;
+	if (head->next != NULL) {
+		summary_closer(stream, head);
+		return;
+	}
 	if (input->live) {
 		fprintf(stream, "next: topleak -ogdb --pid %" PRId64 " | gdb -q -p %" PRId64 "\n",
 			input->pid, input->pid);
