@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -184,6 +185,10 @@ int main(int argc, char **argv)
 	struct options options = {0};
 	int status;
 	signals_init();
+#ifdef M_MMAP_THRESHOLD
+	// A large block goes back to the system when it is freed: --memory bounds what is in use.
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+#endif
 	diag_init(&diag, stderr);
 	if (descriptors_init(&err) && options_parse(argc, argv, &err, &options)) {
 		if (options.threads == 0)

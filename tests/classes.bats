@@ -79,6 +79,19 @@ compiled() {
 	equal "$(names core | grep -v 'Diamond (base at +16)')" "$(sort <<<"$expected_64")"
 }
 
+@test "a stripped program without the C++ library it ran with" {
+	local library
+	g++ -o classes "$repo/fixtures/classes.cpp" -Wl,-rpath,"$PWD/lib"
+	library=$(ldd classes | awk '$1 == "libstdc++.so.6" { print $3 }')
+	[ -e "$library" ] || skip "no libstdc++.so.6"
+	mkdir lib
+	cp -L "$library" lib/
+	dump -k core ./classes || skip "the kernel writes no core where it can be read"
+	strip -s classes
+	rm -r lib
+	equal "$(names core | grep -v 'Diamond (base at +16)')" "$(sort <<<"$expected_64")"
+}
+
 # emulated TRIPLET QEMU BITS: the same for another machine, whose cores have neither build-ids nor a
 # list of mapped files
 emulated() {

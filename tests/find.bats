@@ -167,7 +167,8 @@ texts() {
 	fails "--type Dur" "nearest: Der"
 	topleak -2 --type Der --no-names "$(der_core)"
 	fails --type --no-names
-	topleak -2 -r --type Der "$(der_core)"
+	printf 12345678 >"$core"
+	topleak -2 -r --type Der "$core"
 	contains "$stderr" "--type: nothing is known of the addresses"
 }
 

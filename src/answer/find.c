@@ -201,6 +201,12 @@ static bool places_report(
 	return ok;
 }
 
+// Whether places are addresses of which names know what is there; in plain bytes they are offsets.
+static bool places_known(const struct dump *dump)
+{
+	return names_has_addresses(dump->names) && !image_info(dump->image)->raw_elf;
+}
+
 // One question about words.
 struct question {
 	struct word_query query;
@@ -214,7 +220,7 @@ static void address_report(void *context, uint64_t address)
 {
 	const struct answer *answer = context;
 	struct names *names = answer->dump->names;
-	const bool known = answer->head.head.names && names_has_addresses(names);
+	const bool known = answer->head.head.names && places_known(answer->dump);
 	const struct report_address row = {
 		.address = address + answer->base,
 		.place = known ? names_describe(names, address).text : "",
@@ -512,7 +518,7 @@ static bool question_spans(struct answer *answer, struct question *question, str
 	if (!dump_names(dump, "--find", err))
 		return false;
 	const size_t count = names_spans(dump->names, &spans);
-	question->told = names_has_addresses(dump->names);
+	question->told = places_known(dump);
 	question->spans = calloc(count + 1, sizeof *question->spans);
 	if (question->spans == NULL)
 		return error_memory(err);

@@ -68,7 +68,7 @@ static bool texts_widen(struct texts *texts)
 // Room for size more bytes; while they are moved both copies may exist.
 static bool texts_reserve(struct texts *texts, size_t size)
 {
-	if (texts->bytes_size - texts->bytes_used >= size)
+	if (texts->bytes != NULL && texts->bytes_size - texts->bytes_used >= size)
 		return true;
 	const size_t table = texts->slots * sizeof *texts->entries;
 	size_t wanted = max_u64(2 * texts->bytes_size, 16 * 1024);

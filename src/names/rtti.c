@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "names/rtti.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,44 @@ static bool name_is_type(const char *name)
 	return true;
 }
 
+// Whether there is typeinfo at address; CLASS_UNKNOWN if that cannot be told.
+static enum class_type typeinfo_guess_base(const struct walk *walk, uint64_t address)
+{
+	uint64_t name;
+	if (!image_read_word(walk->image, address + walk->word, &name))
+		return CLASS_UNKNOWN;
+	const struct module_range *range = modules_find(walk->modules, name);
+	if (range == NULL || (range->flags & PF_X) != 0)
+		return CLASS_PLAIN;
+	char *text AUTO_FREE = name_read(walk, address);
+	if (text == NULL)
+		return CLASS_UNKNOWN;
+	return name_is_type(text) ? CLASS_SINGLE : CLASS_PLAIN;
+}
+
+// Without the C++ library's file the classes of typeinfo objects have no names. What follows the
+// first two words tells them apart: the typeinfo of a base; flags, a count, and such a pointer; or
+// anything else.
+static enum class_type typeinfo_guess(const struct walk *walk, uint64_t typeinfo)
+{
+	const uint64_t at = typeinfo + 2 * (uint64_t)walk->word;
+	const enum byte_order order = image_info(walk->image)->elf_order;
+	unsigned char counts[8];
+	uint64_t third, base;
+	if (!image_read_word(walk->image, at, &third) ||
+		image_read(walk->image, at, counts, sizeof counts) != sizeof counts)
+		return CLASS_UNKNOWN;
+	if (modules_find(walk->modules, third) != NULL)
+		return typeinfo_guess_base(walk, third);
+	const uint32_t flags = load_u32(counts, order), count = load_u32(counts + 4, order);
+	if (flags >= 16 || count == 0 || count > CLASSES_MAX)
+		return CLASS_PLAIN;
+	return walk_read(walk, at + sizeof counts, &base) &&
+			       typeinfo_guess_base(walk, base) == CLASS_SINGLE
+		       ? CLASS_MULTIPLE
+		       : CLASS_UNKNOWN;
+}
+
 // The class of a typeinfo object is named by its own typeinfo.
 static enum class_type typeinfo_type(const struct walk *walk, uint64_t typeinfo)
 {
@@ -66,7 +105,7 @@ static enum class_type typeinfo_type(const struct walk *walk, uint64_t typeinfo)
 		return CLASS_UNKNOWN;
 	char *name AUTO_FREE = name_read(walk, itself);
 	if (name == NULL)
-		return CLASS_UNKNOWN;
+		return typeinfo_guess(walk, typeinfo);
 	if (strcmp(name, "N10__cxxabiv117__class_type_infoE") == 0)
 		return CLASS_PLAIN;
 	if (strcmp(name, "N10__cxxabiv120__si_class_type_infoE") == 0)
