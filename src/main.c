@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "answer/answer.h"
+#include "base/cpu.h"
 #include "cli/options.h"
 #include "count/count.h"
 #include "image/binary.h"
@@ -62,9 +63,11 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		options->progress == WHEN_ALWAYS ||
 		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
 	progress_init(&dump.progress, watched ? stderr : NULL);
-	const bool ok = dump_open(&dump, path, exe, err) &&
-			(find_asked(options) ? answer_find(&dump, report, err)
-					     : answer_words(&dump, report, err));
+	bool ok = dump_open(&dump, path, exe, err);
+	if (ok)
+		ok = options->types	   ? answer_types(&dump, report, err)
+		     : find_asked(options) ? answer_find(&dump, report, err)
+					   : answer_words(&dump, report, err);
 	progress_clear(&dump.progress);
 	dump_close(&dump);
 	return ok;
@@ -190,7 +193,8 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 #endif
 	diag_init(&diag, stderr);
-	if (descriptors_init(&err) && options_parse(argc, argv, &err, &options)) {
+	if (descriptors_init(&err) && options_parse(argc, argv, &err, &options) &&
+		cpu_choose(getenv("TOPLEAK_SIMD"), &err, &options.level)) {
 		if (options.threads == 0)
 			options.threads = processors();
 		status = options.help || options.version ? information(&options, &diag)

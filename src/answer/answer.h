@@ -32,6 +32,8 @@ struct dump {
 // set; the rest is filled in, to be released with dump_close, also after a failure.
 bool dump_open(struct dump *dump, const char *path, const char *exe, struct error *err);
 void dump_close(struct dump *dump);
+// The memory has been read: names and the facts about the image are now as good as they will be.
+bool dump_settle(struct dump *dump, struct error *err);
 // Whether the lines for people are wanted on stderr.
 bool dump_wants_summary(const struct dump *dump);
 
@@ -56,6 +58,8 @@ bool dump_flush(const struct dump *dump, struct report *report, struct error *er
 // Print the time if it is wanted: so many passes over the memory, with so many threads.
 void dump_time(const struct dump *dump, unsigned passes, unsigned threads);
 
+// The table of types, or what grew in it.
+bool answer_types(struct dump *dump, struct report *report, struct error *err);
 // Look for names now: needed before the memory is read. False where that cannot be, with an error
 // that names option.
 bool dump_names(struct dump *dump, const char *option, struct error *err);

@@ -210,19 +210,24 @@ static bool head_add_modules(struct dump_head *head, struct names *names, struct
 	return true;
 }
 
+bool dump_settle(struct dump *dump, struct error *err)
+{
+	progress_clear(&dump->progress);
+	image_finish(dump->image, dump->diag);
+	// Memory that is read in order can be read at an address only now.
+	if (image_info(dump->image)->in_order) {
+		names_destroy(dump->names);
+		dump->names = NULL;
+	}
+	return dump->names != NULL || dump_open_names(dump, err);
+}
+
 bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool partial,
 	struct error *err, struct dump_head *ret)
 {
 	const struct image_info *info = image_info(dump->image);
 	*ret = (struct dump_head){0};
-	progress_clear(&dump->progress);
-	image_finish(dump->image, dump->diag);
-	// Memory that is read in order can be read at an address only now.
-	if (info->in_order) {
-		names_destroy(dump->names);
-		dump->names = NULL;
-	}
-	if (dump->names == NULL && !dump_open_names(dump, err))
+	if (!dump_settle(dump, err))
 		return false;
 	ret->head = (struct report_head){
 		.mode = mode,

@@ -48,9 +48,18 @@ static const struct choice whens[] = {
 static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
 	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
 	{"other", 1 << 8}, {NULL, 0}};
+// In the order of enum type_sort in types/types.h.
+static const struct choice sorts[] = {
+	{"bytes", 0}, {"count", 1}, {"size", 2}, {"name", 3}, {NULL, 0}};
 
 // clang-format off
 static const struct option_spec specs[] = {
+	{"types", NULL, '\0', TYPE_FLAG, NULL, "print which types the objects are, their number and size",
+		FIELD(types), 0, 0, 0, NULL},
+	{"sort", NULL, '\0', TYPE_CHOICE, "KEY", "sort types by bytes (the default), count, size, or name",
+		FIELD(sort), FIELD(sort_given), 0, 0, sorts},
+	{"diff", NULL, '\0', TYPE_TEXT, "OLD", "print what types grew since another dump, or its saved -ojson",
+		FIELD(diff), 0, 0, 0, NULL},
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
 		FIELD(top), 0, 1, 1000000, NULL},
 	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only what occurs at least C times",
@@ -332,6 +341,29 @@ struct use {
 	const char *name;
 };
 
+// What the table of types cannot honour, or needs it.
+static bool options_check_types(const struct options *options, struct error *err)
+{
+	const struct use excluded[] = {{options->kinds != 0, "--kind"},
+		{options->offset != 0, "--offset"}, {options->limit != UINT64_MAX, "--limit"},
+		{options->raw, "--raw"}, {options->no_names, "--no-names"},
+		{options->word_size != 0, "--word"}, {options->order_given, "--endian"},
+		{options->output == OUTPUT_GDB, "--output gdb"}};
+	const struct use needing[] = {
+		{options->sort_given, "--sort"}, {options->diff != NULL, "--diff"}};
+	if (!options->types) {
+		for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
+			if (needing[i].given)
+				return error_usage(err, "%s: needs --types", needing[i].name);
+		return true;
+	}
+	for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+		if (excluded[i].given)
+			return error_usage(
+				err, "--types and %s: do not go together", excluded[i].name);
+	return true;
+}
+
 // The first one given; NULL if none.
 static const char *use_first(const struct use *uses)
 {
@@ -344,15 +376,15 @@ static const char *use_first(const struct use *uses)
 // There is one question in a run, and what refines one must have it.
 static bool options_check_question(const struct options *options, struct error *err)
 {
-	const struct use questions[] = {{options->strings, "--strings"},
-		{options->find != NULL, "--find"}, {options->type != NULL, "--type"},
-		{false, NULL}};
+	const struct use questions[] = {{options->types, "--types"},
+		{options->strings, "--strings"}, {options->find != NULL, "--find"},
+		{options->type != NULL, "--type"}, {false, NULL}};
 	const char *question = use_first(questions);
 	for (const struct use *use = questions; use->name != NULL; use++)
 		if (use->given && use->name != question)
 			return error_usage(err, "%s and %s: one question in a run; choose one",
 				question, use->name);
-	if (options->kinds != 0 && question != NULL)
+	if (options->kinds != 0 && question != NULL && !options->types)
 		return error_usage(
 			err, "--kind with %s: chooses among words that are counted", question);
 	const struct use refined[] = {{options->member != NULL, "--member"},
@@ -360,7 +392,7 @@ static bool options_check_question(const struct options *options, struct error *
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
 		{options->all, "--all"}, {false, NULL}};
 	const char *refinement = use_first(refined);
-	if (refinement != NULL && (question == NULL || options->strings))
+	if (refinement != NULL && (question == NULL || options->strings || options->types))
 		return error_usage(err, "%s%s%s: needs --find 0x... or --type", refinement,
 			question != NULL ? " with " : "", question != NULL ? question : "");
 	if (options->min_length_given && !options->strings)
@@ -388,7 +420,7 @@ static bool options_check(const struct options *options, char **files, struct er
 			"files");
 	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	return options_check_question(options, err);
+	return options_check_question(options, err) && options_check_types(options, err);
 }
 
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret)

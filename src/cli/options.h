@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/error.h"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV, OUTPUT_GDB };
@@ -31,8 +32,12 @@ struct options {
 	uint64_t progress;		       // enum when
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
-	const char *find;		       // what to look for; NULL: nothing
-	const char *type;		       // the class or symbol to look for; NULL: none
+	enum cpu_level level;		       // from the environment
+	uint64_t sort;			       // enum type_sort (types/types.h)
+	const char *diff;		       // NULL: not given
+	bool types, sort_given;
+	const char *find;   // what to look for; NULL: nothing
+	const char *type;   // the class or symbol to look for; NULL: none
 	const char *member; // fields, as members_parse (find/member.h) has them; NULL: none
 	const char *member_offset, *member_type; // the same, as topleaked has them
 	const char *around_range;		 // NULL: as usual

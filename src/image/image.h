@@ -134,6 +134,7 @@ struct image_chunk {
 	uint64_t address; // of the first word; for raw bytes its offset in the file
 	size_t size;	  // bytes now in the caller's buffer, a multiple of the word size
 	uint64_t zeros;	  // or else: the bytes of a hole in the file, not read; one of the two is 0
+	uint64_t number;  // of the chunk in this scan, from 0 on: each comes once
 };
 
 struct image_scan;

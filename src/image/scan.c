@@ -17,7 +17,8 @@ struct image_scan {
 	size_t range;	      // that is being read
 	uint64_t at;	      // bytes of its words that have been handed out
 	uint64_t data_end;    // up to here, in the same measure, the file has data
-	uint64_t number;      // of the next chunk
+	uint64_t number;      // of the next chunk of data, with those that are not handed out
+	uint64_t taken;	      // chunks that have been handed out
 	// Of a live process: what is left of chunks behind a page that could not be read.
 	struct range *rest;
 	size_t rest_count, rest_capacity;
@@ -147,6 +148,9 @@ int image_scan_next(
 			do
 				more = scan_take(scan, ret, &offset);
 			while (more > 0 && ret->size > 0 && scan->number++ % scan->stride != 0);
+		// Data of a live process may turn out to be gone: they get their number below.
+		if (more > 0 && (ret->size == 0 || !scan->image->info.live))
+			ret->number = scan->taken++;
 		pthread_mutex_unlock(&scan->lock);
 		if (more == 0 || ret->size == 0)
 			return more;
@@ -155,5 +159,10 @@ int image_scan_next(
 				: !file_read(&scan->image->file, offset, buffer, ret->size, err))
 			return -1;
 	} while (ret->size == 0);
+	if (scan->image->info.live) {
+		pthread_mutex_lock(&scan->lock);
+		ret->number = scan->taken++;
+		pthread_mutex_unlock(&scan->lock);
+	}
 	return 1;
 }

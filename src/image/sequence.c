@@ -42,7 +42,8 @@ struct sequence {
 	// The ranges that reach into the current window; all before next_range have been looked at.
 	uint32_t *active;
 	size_t active_count, active_next, next_range;
-	bool entered; // active belongs to the current window
+	bool entered;	// active belongs to the current window
+	uint64_t taken; // chunks that have been handed out
 };
 
 // ---- the thread that reads
@@ -186,8 +187,11 @@ int sequence_next(
 	pthread_mutex_lock(&sequence->lock);
 	const int more = sequence_take(sequence, ret, &bytes);
 	struct window *window = &sequence->windows[sequence->current % WINDOWS];
-	if (more > 0)
+	ret->number = sequence->taken;
+	if (more > 0) {
+		sequence->taken++;
 		window->users++;
+	}
 	if (more < 0)
 		*err = sequence->err;
 	pthread_mutex_unlock(&sequence->lock);

@@ -163,6 +163,11 @@ const struct modules *names_modules(const struct names *names)
 	return names->modules;
 }
 
+const struct places *names_places(const struct names *names)
+{
+	return &names->places;
+}
+
 bool names_has_addresses(const struct names *names)
 {
 	const struct image_info *info = image_info(names->image);
@@ -439,6 +444,84 @@ struct name names_describe(struct names *names, uint64_t value)
 		break;
 	}
 	return (struct name){kind, names->text.bytes};
+}
+
+// Where a vtable pointer lies in an object: minus the offset to top, two words before the
+// functions.
+static uint64_t vtable_base(const struct names *names, uint64_t address)
+{
+	const unsigned word = image_info(names->image)->elf_class / 8;
+	uint64_t top;
+	if (!image_read_word(names->image, address - 2 * (uint64_t)word, &top))
+		return 0;
+	return word == 8 ? 0 - top : (uint32_t)(0 - top);
+}
+
+// The class whose vtable symbol this is, if it is one.
+static bool identify_vtable(
+	struct names *names, uint64_t address, const struct symbol *symbol, struct identity *ret)
+{
+	static const char vtable[] = "vtable for ", construction[] = "construction vtable for ";
+	const bool whole = strncmp(symbol->name, "_ZTV", 4) == 0;
+	if (!whole && strncmp(symbol->name, "_ZTC", 4) != 0)
+		return false;
+	char *name AUTO_FREE = symbol_display(names, symbol->name);
+	if (name == NULL)
+		return false;
+	const char *skipped = strncmp(name, vtable, sizeof vtable - 1) == 0
+				      ? name + sizeof vtable - 1
+			      : strncmp(name, construction, sizeof construction - 1) == 0
+				      ? name + sizeof construction - 1
+			      : strncmp(name, "_ZTV", 4) == 0 ? name + 4
+							      : name;
+	text_add_plain(&names->text, skipped);
+	ret->type = whole ? IDENTITY_CLASS : IDENTITY_CONSTRUCTION;
+	ret->offset = vtable_base(names, address);
+	return true;
+}
+
+static bool identify_class(struct names *names, uint64_t address, struct identity *ret)
+{
+	struct rtti rtti;
+	if (!rtti_find(names->image, names->modules, address, &rtti))
+		return false;
+	char *mangled AUTO_FREE = rtti.type;
+	bool too_long = false;
+	char *readable AUTO_FREE = demangle_type(mangled, &too_long);
+	if (readable == NULL && !too_long && DEMANGLE_AVAILABLE)
+		return false;
+	const char *name = names->options.mangled ? NULL : readable;
+	text_add_plain(&names->text, name != NULL ? name : mangled);
+	ret->type = IDENTITY_CLASS;
+	ret->offset = rtti.base;
+	return true;
+}
+
+struct identity names_identify(struct names *names, uint64_t address)
+{
+	struct identity ret = {.type = IDENTITY_NONE};
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	const struct module_range *range = modules_find(names->modules, address);
+	if (range == NULL)
+		return ret;
+	ret.module = &names->modules->list[range->module];
+	const bool code = (range->flags & PF_X) != 0;
+	struct symbol symbol;
+	const bool found = names_find_symbol(names, address, &symbol) && symbol.sized;
+	if (found && !code && identify_vtable(names, address, &symbol, &ret)) {
+		// Done.
+	} else if (!found && !code && ret.module->loaded && identify_class(names, address, &ret)) {
+		// Done.
+	} else if (found) {
+		char *name AUTO_FREE = symbol_display(names, symbol.name);
+		if (name != NULL)
+			text_add_plain(&names->text, name);
+		ret.type = code ? IDENTITY_FUNCTION : IDENTITY_OBJECT;
+		ret.offset = symbol.offset;
+	}
+	ret.name = names->text.bytes;
+	return ret;
 }
 
 bool names_lost(const struct names *names)

@@ -12,6 +12,7 @@
 #include "image/module.h"
 #include "names/filter.h"
 #include "names/kinds.h"
+#include "names/places.h"
 
 struct names_options {
 	const char *exe;       // the main program's file; NULL: none given
@@ -42,6 +43,29 @@ struct name {
 // Describe a word by its value (not as loaded, if the byte orders differ). Not thread-safe.
 struct name names_describe(struct names *names, uint64_t value);
 
+// What an address in a module is.
+enum identity_type {
+	IDENTITY_NONE,	       // nothing is known
+	IDENTITY_CLASS,	       // where the vtable pointers of a class's objects point
+	IDENTITY_CONSTRUCTION, // the same of a base while an object is made or destroyed
+	IDENTITY_OBJECT,       // data with a symbol
+	IDENTITY_FUNCTION,     // code with a symbol
+};
+
+struct identity {
+	enum identity_type type;
+	const struct module *module; // NULL: not in a module
+	// Of the class, or of the symbol; as the texts of struct name.
+	const char *name;
+	uint64_t offset; // where in an object this vtable pointer is, or of the address in the
+			 // symbol
+};
+
+// Say what an address in a module is. Not thread-safe.
+struct identity names_identify(struct names *names, uint64_t address);
+
+// What lies where.
+const struct places *names_places(const struct names *names);
 // Whether a description is incomplete because memory ran out.
 bool names_lost(const struct names *names);
 

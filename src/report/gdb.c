@@ -84,6 +84,13 @@ static void gdb_field(struct report *report, const struct report_field *row)
 	(void)row;
 }
 
+// Not asked for: the options exclude it.
+static void gdb_type(struct report *report, const struct report_type *row)
+{
+	(void)report;
+	(void)row;
+}
+
 static void gdb_end(struct report *report)
 {
 	(void)report;
@@ -92,6 +99,7 @@ static void gdb_end(struct report *report)
 const struct report_writer writer_gdb = {
 	.begin = gdb_begin,
 	.word = gdb_word,
+	.type = gdb_type,
 	.found = gdb_found,
 	.list = gdb_list,
 	.text = gdb_text,

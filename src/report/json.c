@@ -112,6 +112,25 @@ static void json_member(struct report *report, const char *name, json_t *value)
 	json_write(report, value);
 }
 
+static void json_types(struct report *report, const struct report_types *types)
+{
+	json_member(report, "totals",
+		json_pack("{so so so so so so sb sb}",			//
+			"types", json_number(types->types),		//
+			"named_count", json_number(types->named_count), //
+			"named_bytes", json_number(types->named_bytes), //
+			"heap_bytes", json_number(types->heap_bytes),	//
+			"zeros", json_number(types->zeros),		//
+			"left_out", json_number(types->left_out),	//
+			"free_known", types->walked, "lower_bounds", types->lower));
+	const struct report_old *old = types->old;
+	if (old != NULL)
+		json_member(report, "old",
+			json_pack("{so so sb so}", "path", json_bytes(old->path), "format",
+				json_bytes(old->format), "lower_bounds", old->lower, "missing",
+				json_bytes(old->doubt)));
+}
+
 static void json_begin(struct report *report)
 {
 	const struct report_head *head = report->head;
@@ -127,6 +146,10 @@ static void json_begin(struct report *report)
 			json_write(report, json_module(&head->modules[i]));
 		}
 		putc(']', report->stream);
+	}
+	if (head->types != NULL) {
+		json_types(report, head->types);
+		fputs(",\"types\":[", report->stream);
 	}
 	if (strcmp(head->mode, "words") == 0)
 		fputs(",\"top\":[", report->stream);
@@ -281,10 +304,58 @@ static void json_field(struct report *report, const struct report_field *row)
 	json_write(report, object);
 }
 
+static json_t *json_examples(const struct report_type *row)
+{
+	json_t *array = json_array();
+	for (unsigned i = 0; i < row->example_count; i++)
+		if (json_array_append_new(array, json_address(row->examples[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *json_sites(const struct report_type *row)
+{
+	return json_pack("{so so so so}",	     //
+		"heap", json_number(row->sites[0]),  //
+		"anon", json_number(row->sites[1]),  //
+		"stack", json_number(row->sites[2]), //
+		"data", json_number(row->sites[3]));
+}
+
+static void json_type_row(struct report *report, const struct report_type *row)
+{
+	if (report->rows > 0)
+		putc(',', report->stream);
+	json_t *object = json_pack("{so ss so so so so so so so ss so so so so so}", //
+		"name", json_bytes(row->name), "kind", row->kind,		     //
+		"module", json_bytes(row->module),				     //
+		"count", json_number(row->count),				     //
+		"size", row->size > 0 ? json_number(row->size) : json_null(),	     //
+		"size_method", json_bytes(row->method),				     //
+		"size_agreement", row->method != NULL ? json_real(row->agreement) : json_null(),
+		"bytes", row->bytes_known ? json_number(row->bytes) : json_null(), //
+		"share", json_real(row->share), "where", row->where,		   //
+		"sites", json_sites(row),					   //
+		"secondary", json_number(row->secondary),			   //
+		"embedded", json_number(row->embedded),				   //
+		"freed", json_number(row->freed),				   //
+		"examples", json_examples(row));
+	if (object != NULL && report->head->types->old != NULL &&
+		(json_object_set_new(object, "more_count", json_integer(row->more_count)) != 0 ||
+			json_object_set_new(object, "more_bytes", json_integer(row->more_bytes)) !=
+				0)) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_write(report, object);
+}
+
 static void json_end(struct report *report)
 {
 	json_close(report);
-	if (strcmp(report->head->mode, "words") == 0)
+	if (report->head->types != NULL || strcmp(report->head->mode, "words") == 0)
 		putc(']', report->stream);
 	fputs("}\n", report->stream);
 }
@@ -292,6 +363,7 @@ static void json_end(struct report *report)
 const struct report_writer writer_json = {
 	.begin = json_begin,
 	.word = json_word,
+	.type = json_type_row,
 	.found = json_found,
 	.list = json_list,
 	.text = json_text_row,

@@ -79,6 +79,12 @@ void report_word(struct report *report, const struct report_word *row)
 	report_step(report);
 }
 
+void report_type(struct report *report, const struct report_type *row)
+{
+	report->writer->type(report, row);
+	report->rows++;
+}
+
 void report_found(struct report *report, const struct report_found *found)
 {
 	report->writer->found(report, found);

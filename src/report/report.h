@@ -63,9 +63,30 @@ struct report_memory {
 	bool known;
 };
 
+// The other side of a comparison, in the place of the input. NULL: not known.
+struct report_old {
+	const char *path;
+	const char *format; // "elf-core", "json"
+	bool lower;	    // it is cut: counts are lower bounds
+	const char *doubt;  // files without which its types have no names, ", " between them
+};
+
+// What the rows of a table of types rest on.
+struct report_types {
+	uint64_t types;			   // rows that there would be without a limit
+	uint64_t named_count, named_bytes; // of those that have names
+	uint64_t heap_bytes;		   // heap and anonymous memory that the dump has
+	uint64_t zeros;			   // words that are zero
+	uint64_t left_out; // what is rarer may be missing, for lack of memory; 0: nothing is
+	bool walked;	   // free chunks of a heap were recognized, objects in them left out
+	bool lower;	   // the dump is cut: counts are lower bounds
+	unsigned name_width, module_width; // columns of the longest texts that follow
+	const struct report_old *old;	   // NULL: no comparison
+};
+
 // One answer, before its rows.
 struct report_head {
-	const char *mode;    // "words", "strings", "find"
+	const char *mode;    // "words", "types", "types-diff", "strings", "find"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -75,6 +96,8 @@ struct report_head {
 	size_t module_count;
 	bool verbose;	  // people want to know all
 	const char *next; // the options of what to ask next; "": nothing; NULL: what the words are
+	const struct report_types *types; // NULL: rows are words
+	const char *closer;		  // a type that is worth a closer look; NULL: none
 };
 
 // A row of the most frequent words, or of the values of a field.
@@ -148,6 +171,29 @@ struct report_field {
 	const char *mostly;	  // what they are: "constant", ...
 };
 
+// The places that objects are in: heap, other anonymous memory, stacks, data of modules.
+enum { REPORT_SITES = 4 };
+
+// A row of a table of types. Texts are as in struct report_word.
+struct report_type {
+	const char *name, *kind, *module;
+	const char *method; // how the size was found; NULL: not at all
+	const char *where;  // the place of most objects
+	uint64_t count;
+	uint64_t size;	  // bytes; 0: not known
+	double agreement; // 0 to 1
+	uint64_t bytes;
+	bool bytes_known;
+	double share; // of the heap and anonymous memory, 0 to 1
+	uint64_t sites[REPORT_SITES];
+	uint64_t secondary, embedded, freed;
+	const uint64_t *examples; // addresses
+	unsigned example_count;
+	// Of a comparison.
+	int64_t more_count, more_bytes;
+	bool only_old, only_new;
+};
+
 struct report {
 	FILE *stream;
 	const struct report_writer *writer;
@@ -167,6 +213,7 @@ struct report {
 struct report_writer {
 	void (*begin)(struct report *report);
 	void (*word)(struct report *report, const struct report_word *row);
+	void (*type)(struct report *report, const struct report_type *row);
 	void (*found)(struct report *report, const struct report_found *found);
 	void (*list)(struct report *report, enum report_list list);
 	void (*text)(struct report *report, const struct report_text *row);
@@ -192,6 +239,7 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 // follows one report_found, each kind in its list.
 void report_begin(struct report *report, const struct report_head *head);
 void report_word(struct report *report, const struct report_word *row);
+void report_type(struct report *report, const struct report_type *row);
 void report_found(struct report *report, const struct report_found *found);
 void report_list(struct report *report, enum report_list list);
 void report_text(struct report *report, const struct report_text *row);

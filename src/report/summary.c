@@ -181,6 +181,17 @@ static void summary_closer(FILE *stream, const struct report_head *head)
 void summary_next(FILE *stream, const struct report_head *head)
 {
 	const struct report_input *input = &head->input;
+	if (head->closer != NULL) {
+		fputs("next: topleak --type ", stream);
+		summary_quoted(stream, head->closer);
+		fputs(" --around ", stream);
+		if (input->live)
+			fprintf(stream, "--pid %" PRId64, input->pid);
+		else
+			summary_quoted(stream, input->path);
+		putc('\n', stream);
+		return;
+	}
 	if (head->next != NULL) {
 		summary_closer(stream, head);
 		return;

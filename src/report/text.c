@@ -7,16 +7,20 @@
 
 #include "base/escape.h"
 #include "report/report.h"
+#include "report/table.h"
 #include "report/terminal.h"
 
 static void text_begin(struct report *report)
 {
-	if (!report->many)
+	if (!report->many) {
+		table_begin(report);
 		return;
+	}
 	const char *path = report->head->input.path;
 	fputs(report->answers > 0 ? "\n" : "", report->stream);
 	report_escaped(report, path, strlen(path), ESCAPE_TERMINAL);
 	fputs(":\n", report->stream);
+	table_begin(report);
 }
 
 // Returns the columns used.
@@ -157,12 +161,13 @@ static void text_field(struct report *report, const struct report_field *row)
 
 static void text_end(struct report *report)
 {
-	(void)report;
+	table_end(report);
 }
 
 const struct report_writer writer_text = {
 	.begin = text_begin,
 	.word = text_word,
+	.type = table_type,
 	.found = text_found,
 	.list = text_list,
 	.text = text_text,

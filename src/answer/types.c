@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer/answer.h"
+#include "types/diff.h"
+#include "types/saved.h"
+#include "types/types.h"
+
+// A longer name moves the columns behind it in its own row only.
+#define NAME_WIDTH_MAX 60
+#define MODULE_WIDTH_MAX 24
+
+_Static_assert((int)REPORT_SITES == (int)SITE_COUNT, "the same places");
+
+// The other side of --diff.
+struct old_types {
+	const struct types_result *result; // NULL: there is none
+	struct report_old report;
+};
+
+static unsigned width_add(unsigned width, const char *text, unsigned most)
+{
+	// Characters, not bytes: the texts are valid UTF-8.
+	unsigned length = 0;
+	for (; *text != '\0'; text++)
+		length += ((unsigned char)*text & 0xc0) != 0x80;
+	return (unsigned)max_u64(width, min_u64(length, most));
+}
+
+static struct report_types head_of(const struct types_result *result)
+{
+	return (struct report_types){
+		.types = result->count,
+		.named_count = result->named_count,
+		.named_bytes = result->named_bytes,
+		.heap_bytes = result->heap_bytes,
+		.zeros = result->zeros,
+		.left_out = result->left_out,
+		.walked = result->walked,
+		.lower = result->lower,
+		.name_width = 4,
+		.module_width = 6,
+	};
+}
+
+// A row follows: the columns must hold it, and the first class is worth a closer look.
+static void head_fit(struct report_head *head, struct report_types *types, const struct type *type)
+{
+	types->name_width = width_add(types->name_width, type->name, NAME_WIDTH_MAX);
+	types->module_width = width_add(types->module_width, type->module, MODULE_WIDTH_MAX);
+	if (head->closer == NULL && type->kind == TYPE_CLASS)
+		head->closer = type->name;
+}
+
+static enum site main_site(const struct type *type)
+{
+	enum site best = SITE_HEAP;
+	for (enum site site = SITE_HEAP; site < SITE_COUNT; site++)
+		if (type->sites[site] > type->sites[best])
+			best = site;
+	return best;
+}
+
+static struct report_type row_of(const struct type *type, const struct types_result *result)
+{
+	struct report_type row = {
+		.name = type->name,
+		.kind = type_kind_name(type->kind),
+		.module = type->module,
+		.method = type->method != METHOD_NONE ? type_method_name(type->method) : NULL,
+		.where = site_name(main_site(type)),
+		.count = type->count,
+		.size = type->size,
+		.agreement = type->agreement,
+		.bytes = type->bytes,
+		.bytes_known = type->bytes_known,
+		.share = result->heap_bytes > 0 ? (double)type->bytes / (double)result->heap_bytes
+						: 0,
+		.secondary = type->secondary,
+		.embedded = type->embedded,
+		.freed = type->freed,
+		.examples = type->examples,
+		.example_count = type->example_count,
+	};
+	memcpy(row.sites, type->sites, sizeof row.sites);
+	return row;
+}
+
+static bool table_answer(struct types_result *result, const struct options *options,
+	struct report_head *head, struct report *report, struct error *err)
+{
+	struct report_types types = head_of(result);
+	size_t *rows = calloc(result->count + 1, sizeof *rows);
+	size_t count = 0;
+	if (rows == NULL)
+		return error_memory(err);
+	types_sort(result, (enum type_sort)options->sort);
+	for (size_t i = 0; i < result->count && count < options->top; i++)
+		if (result->list[i].count >= options->min_count) {
+			head_fit(head, &types, &result->list[i]);
+			rows[count++] = i;
+		}
+	head->types = &types;
+	report_begin(report, head);
+	for (size_t i = 0; i < count; i++) {
+		const struct report_type row = row_of(&result->list[rows[i]], result);
+		report_type(report, &row);
+	}
+	report_end(report);
+	free(rows);
+	return true;
+}
+
+static struct report_type growth_row(const struct growth *growth, const struct types_result *now)
+{
+	struct report_type row = row_of(growth->now != NULL ? growth->now : growth->old, now);
+	row.more_count = growth->count;
+	row.more_bytes = growth->bytes;
+	row.only_new = growth->old == NULL;
+	row.only_old = growth->now == NULL;
+	if (!row.only_old)
+		return row;
+	// Nothing of it is in the dump.
+	row.count = row.bytes = row.secondary = row.embedded = row.freed = 0;
+	row.share = 0;
+	row.example_count = 0;
+	memset(row.sites, 0, sizeof row.sites);
+	return row;
+}
+
+static bool diff_answer(const struct types_result *result, const struct old_types *old,
+	const struct options *options, struct report_head *head, struct report *report,
+	struct error *err)
+{
+	struct report_types types = head_of(result);
+	struct growth *rows;
+	size_t count;
+	if (!types_compare(result, old->result, (enum type_sort)options->sort, err, &rows, &count))
+		return false;
+	size_t shown = 0;
+	for (size_t i = 0; i < count && shown < options->top; i++) {
+		const struct type *type = rows[i].now != NULL ? rows[i].now : rows[i].old;
+		if (type->count < options->min_count)
+			continue;
+		head_fit(head, &types, type);
+		rows[shown++] = rows[i];
+	}
+	types.types = count;
+	types.old = &old->report;
+	head->types = &types;
+	report_begin(report, head);
+	for (size_t i = 0; i < shown; i++) {
+		const struct report_type row = growth_row(&rows[i], result);
+		report_type(report, &row);
+	}
+	report_end(report);
+	free(rows);
+	return true;
+}
+
+// ---- dump -> pass
+
+static void pass_begins(void *context, uint64_t bytes)
+{
+	progress_begin(context, bytes);
+}
+
+static void pass_adds(void *context, uint64_t bytes)
+{
+	progress_add(context, bytes);
+}
+
+static bool dump_pass(struct dump *dump, struct error *err, struct survey_result *ret)
+{
+	const struct image_info *info = image_info(dump->image);
+	const struct survey_options options = {
+		.memory = dump->options->memory - info->memory,
+		.threads = (unsigned)dump->options->threads,
+		.level = dump->options->level,
+		.stop = dump->stop,
+		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
+	};
+	if (!dump_names(dump, "--types", err))
+		return false;
+	if (!names_has_addresses(dump->names))
+		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
+			info->path);
+	return survey_run(dump->image, names_modules(dump->names), names_places(dump->names),
+		&options, err, ret);
+}
+
+// The files without which there are no names, ", " between them. The caller must free it; NULL if
+// there are none.
+static char *modules_missing(const struct modules *modules)
+{
+	char *ret = NULL;
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *module = &modules->list[i];
+		char *longer = NULL;
+		if (module->state != MODULE_MISSING && module->state != MODULE_MISMATCH)
+			continue;
+		if (asprintf(&longer, "%s%s%s", ret != NULL ? ret : "", ret != NULL ? ", " : "",
+			    module->path) < 0)
+			break;
+		free(ret);
+		ret = longer;
+	}
+	return ret;
+}
+
+static bool old_find(const struct dump *now, const char *path, struct error *err, struct saved *ret)
+{
+	struct dump dump = {.options = now->options, .stop = now->stop, .diag = now->diag};
+	struct survey_result pass = {0};
+	progress_init(&dump.progress, now->progress.stream);
+	const bool ok = dump_open(&dump, path, now->exe, err) && dump_pass(&dump, err, &pass) &&
+			dump_settle(&dump, err) &&
+			types_find(dump.image, dump.names, &pass, err, &ret->result);
+	if (ok)
+		ret->missing = modules_missing(names_modules(dump.names));
+	survey_result_deinit(&pass);
+	progress_clear(&dump.progress);
+	dump_close(&dump);
+	return ok;
+}
+
+// The dump, or the saved result, that --diff names.
+static bool old_load(const struct dump *now, struct error *err, struct saved *ret)
+{
+	const char *path = now->options->diff;
+	if (path == NULL)
+		return true;
+	if (!saved_is(path))
+		return old_find(now, path, err, ret);
+	if (!saved_load(path, err, ret))
+		return false;
+	if (ret->result.count < ret->types)
+		diag_warn(now->diag,
+			"%s: has only %zu of %" PRIu64
+			" types, others seem to be new; save results "
+			"with -n 1000000",
+			path, ret->result.count, ret->types);
+	return true;
+}
+
+// ---- the whole
+
+static bool types_report(const struct dump *dump, struct types_result *result,
+	const struct saved *saved, struct report_head *head, struct report *report,
+	struct error *err)
+{
+	const struct options *options = dump->options;
+	const struct old_types old = {
+		.result = &saved->result,
+		.report = {.path = options->diff,
+			.format = saved->path != NULL ? "json" : "elf-core",
+			.lower = saved->result.lower,
+			.doubt = saved->missing},
+	};
+	const bool ok = options->diff == NULL
+				? table_answer(result, options, head, report, err)
+				: diff_answer(result, &old, options, head, report, err);
+	head->types = NULL;
+	return ok && report_flush(report, err);
+}
+
+bool answer_types(struct dump *dump, struct report *report, struct error *err)
+{
+	struct saved saved = {0};
+	struct survey_result pass = {0};
+	struct types_result result = {0};
+	struct dump_head head = {0};
+	const char *mode = dump->options->diff != NULL ? "types-diff" : "types";
+	bool ok = old_load(dump, err, &saved) && dump_pass(dump, err, &pass);
+	ok = ok && dump_head_init(dump, mode, pass.words, pass.partial, err, &head) &&
+	     types_find(dump->image, dump->names, &pass, err, &result) &&
+	     types_report(dump, &result, &saved, &head.head, report, err);
+	if (ok) {
+		dump_finish(dump, &head);
+		dump_time(dump, pass.passes, pass.threads);
+	}
+	dump_head_deinit(&head);
+	types_result_deinit(&result);
+	survey_result_deinit(&pass);
+	saved_deinit(&saved);
+	return ok;
+}

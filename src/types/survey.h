@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// One pass over the memory that gathers what there is to know of every word that points into a
+// program or a library: how often, where, in which objects of the heap, at which distances.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "image/image.h"
+#include "names/places.h"
+#include "types/facts.h"
+
+enum site { SITE_HEAP, SITE_ANON, SITE_STACK, SITE_DATA, SITE_COUNT };
+
+#define EXAMPLES_MAX 3
+
+struct candidate {
+	uint64_t value;
+	uint64_t sites[SITE_COUNT];	 // hits by where they are
+	uint64_t chained;		 // of those in the heap, in chunks that were recognized
+	uint64_t freed;			 // in free chunks; not in sites
+	uint64_t examples[EXAMPLES_MAX]; // addresses of the first hits, those in the heap first
+	unsigned example_count;
+	size_t first_fact, fact_count;
+};
+
+struct survey_result {
+	struct candidate *list; // sorted by value; the facts' ids are indices; owned
+	uint32_t count;
+	struct fact *facts; // sorted; owned
+	size_t fact_count;
+	uint64_t words, zeros;
+	uint64_t bar; // rarer candidates were left out for lack of memory; 0: none
+	unsigned passes, threads;
+	bool partial;
+};
+
+// Is told how far the work is; functions may be NULL. add is called by several threads at once.
+struct survey_watch {
+	void *context;
+	void (*begin)(void *context, uint64_t bytes); // a pass over so many bytes
+	void (*add)(void *context, uint64_t bytes);   // so many bytes more
+};
+
+struct survey_options {
+	size_t memory; // bytes
+	unsigned threads;
+	enum cpu_level level;	// that the processor has
+	const atomic_int *stop; // not zero: end soon, with what was found so far
+	struct survey_watch watch;
+};
+
+// On success *ret is the caller's, to be released with survey_result_deinit.
+bool survey_run(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct survey_options *options, struct error *err,
+	struct survey_result *ret);
+void survey_result_deinit(struct survey_result *result);

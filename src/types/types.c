@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+#include "types/types.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "types/evidence.h"
+
+// Pointers to what has no name are everywhere (texts, tables); rows are made of frequent ones only.
+#define UNNAMED_MIN 64
+#define STRUCT_MIN 2
+// Where no chunk tells that there is an object, two that are near each other mean nothing.
+#define ALONE_MIN 16
+
+const char *type_kind_name(enum type_kind kind)
+{
+	static const char *const names[TYPE_KIND_COUNT] = {"class", "struct", "unnamed"};
+	return names[kind];
+}
+
+const char *type_method_name(enum type_method method)
+{
+	static const char *const names[METHOD_COUNT] = {
+		"none", "chunk", "header", "distance", "element"};
+	return names[method];
+}
+
+const char *site_name(enum site site)
+{
+	static const char *const names[SITE_COUNT] = {"heap", "anon", "stack", "data"};
+	return names[site];
+}
+
+struct builder {
+	const struct image *image;
+	struct evidence evidence;
+	struct types_result *result;
+	size_t capacity;
+	struct error *err;
+};
+
+static struct type *type_add(
+	struct builder *builder, enum type_kind kind, const char *name, const struct module *module)
+{
+	struct types_result *result = builder->result;
+	if (result->count == builder->capacity) {
+		const size_t wanted = 2 * builder->capacity + 256;
+		struct type *grown = reallocarray(result->list, wanted, sizeof *grown);
+		if (grown == NULL) {
+			error_memory(builder->err);
+			return NULL;
+		}
+		result->list = grown;
+		builder->capacity = wanted;
+	}
+	struct type *type = &result->list[result->count];
+	*type = (struct type){.kind = kind, .name = strdup(name), .module = strdup(module->name)};
+	if (type->name == NULL || type->module == NULL) {
+		free(type->name);
+		free(type->module);
+		error_memory(builder->err);
+		return NULL;
+	}
+	result->count++;
+	return type;
+}
+
+// Where the hits of an entry are goes to the type.
+static void type_take_sites(struct type *type, const struct entry *entry)
+{
+	const struct candidate *hits = entry->hits;
+	memcpy(type->sites, hits->sites, sizeof type->sites);
+	memcpy(type->examples, hits->examples, sizeof type->examples);
+	type->example_count = hits->example_count;
+	type->freed = hits->freed;
+}
+
+// ---- sizes
+
+struct sizes {
+	uint64_t opened, bytes; // chunks, and what they take
+	uint64_t size, most;	// the most frequent chunk, and how many there are
+};
+
+// The chunks that a candidate opens at an offset; OFFSET_DEEP: at any.
+static struct sizes opens_measure(
+	const struct evidence *evidence, const struct entry *entry, unsigned offset)
+{
+	const struct open *opens = &evidence->opens[entry->first_open];
+	struct sizes ret = {0};
+	uint64_t same = 0;
+	for (size_t i = 0; i < entry->open_count; i++) {
+		if (i > 0 && opens[i].size != opens[i - 1].size)
+			same = 0;
+		if (offset != OFFSET_DEEP && opens[i].offset != offset)
+			continue;
+		same += opens[i].count;
+		ret.opened += opens[i].count;
+		ret.bytes = add_saturated(ret.bytes, opens[i].count * opens[i].size);
+		if (same > ret.most) {
+			ret.most = same;
+			ret.size = opens[i].size;
+		}
+	}
+	return ret;
+}
+
+static double share_of(uint64_t part, uint64_t whole)
+{
+	return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+// Fill in size and bytes from the chunks, the distances and the headers.
+static void type_measure(struct type *type, const struct entry *entry, const struct sizes *sizes)
+{
+	const uint64_t alone = entry->alone - min_u64(entry->alone, entry->inside);
+	uint64_t seen = 0;
+	type->bytes = sizes->bytes;
+	type->bytes_known = sizes->opened > 0;
+	if (sizes->opened > 0) {
+		type->method = METHOD_CHUNK;
+		type->size = sizes->size;
+		type->agreement = share_of(sizes->most, sizes->opened);
+		seen = sizes->opened;
+	}
+	if (entry->elements > sizes->opened && entry->element.size > 0) {
+		type->method = METHOD_ELEMENT;
+		type->size = entry->element.size;
+		type->agreement = share_of(entry->element.agree, entry->element.seen);
+		seen = entry->elements;
+	}
+	if (alone == 0)
+		return;
+	const bool header = entry_has_header(entry);
+	const uint64_t size = header ? entry->header : entry->distance.size;
+	if (size == 0)
+		return;
+	type->bytes_known = true;
+	type->bytes = add_saturated(type->bytes, alone * size);
+	if (alone <= seen)
+		return;
+	type->size = size;
+	type->method = header ? METHOD_HEADER : METHOD_DISTANCE;
+	type->agreement = header ? share_of(entry->headers, entry->alone)
+				 : share_of(entry->distance.agree, entry->distance.seen);
+}
+
+// ---- classes
+
+static int class_compare(const void *left, const void *right)
+{
+	const struct entry *a = *(const struct entry *const *)left,
+			   *b = *(const struct entry *const *)right;
+	const int order = strcmp(a->name, b->name);
+	if (order != 0)
+		return order;
+	if (a->module != b->module)
+		return a->module < b->module ? -1 : 1;
+	if (a->offset != b->offset)
+		return a->offset < b->offset ? -1 : 1;
+	return a->hits < b->hits ? -1 : a->hits > b->hits;
+}
+
+static uint64_t entry_count(const struct entry *entry)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < SITE_COUNT; i++)
+		sum += entry->hits->sites[i];
+	return sum;
+}
+
+// The vtables of one class. The one without an offset to top counts; where there are several, the
+// others serve while objects are made and destroyed. Only if there is none, another stands for it.
+static bool class_report(struct builder *builder, const struct entry *const *group, size_t count)
+{
+	const struct entry *primary = NULL;
+	uint64_t secondary = 0;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t hits = entry_count(group[i]);
+		if (primary == NULL ||
+			(group[i]->offset == primary->offset && hits > entry_count(primary)))
+			primary = group[i];
+	}
+	for (size_t i = 0; i < count; i++)
+		if (group[i]->offset != primary->offset)
+			secondary = add_saturated(secondary, entry_count(group[i]));
+	if (entry_count(primary) == 0)
+		return true;
+	struct type *type = type_add(builder, TYPE_CLASS, primary->name, primary->module);
+	if (type == NULL)
+		return false;
+	const struct sizes sizes = opens_measure(&builder->evidence, primary, OFFSET_DEEP);
+	type->count = entry_count(primary);
+	type->secondary = secondary;
+	type->embedded = primary->hits->chained - min_u64(primary->hits->chained, sizes.opened) +
+			 primary->inside;
+	type_take_sites(type, primary);
+	type_measure(type, primary, &sizes);
+	return true;
+}
+
+static bool classes_report(struct builder *builder)
+{
+	const uint32_t all = builder->evidence.pass->count;
+	const struct entry **list = calloc((size_t)all + 1, sizeof *list);
+	bool ok = true;
+	size_t count = 0;
+	if (list == NULL)
+		return error_memory(builder->err);
+	for (uint32_t i = 0; i < all; i++)
+		if (builder->evidence.entries[i].type == IDENTITY_CLASS)
+			list[count++] = &builder->evidence.entries[i];
+	qsort(list, count, sizeof *list, class_compare);
+	for (size_t first = 0, end; ok && first < count; first = end) {
+		for (end = first + 1; end < count && list[end]->module == list[first]->module &&
+				      strcmp(list[end]->name, list[first]->name) == 0;)
+			end++;
+		ok = class_report(builder, list + first, end - first);
+	}
+	free(list);
+	return ok;
+}
+
+// ---- C structs
+
+// "-> ssl_read_methods @+8", "-> app+0x1234 @+0"; offset is OFFSET_DEEP if it is not known.
+static char *struct_name(const struct entry *entry, unsigned offset)
+{
+	char *name = NULL, inside[32] = "", at[16] = "";
+	if (entry->type == IDENTITY_NONE)
+		snprintf(inside, sizeof inside, "+0x%" PRIx64,
+			entry->hits->value - entry->module->bias);
+	else if (entry->offset != 0)
+		snprintf(inside, sizeof inside, "+%" PRIu64, entry->offset);
+	if (offset <= OFFSET_MAX)
+		snprintf(at, sizeof at, " @+%u", offset);
+	// An object of which nothing is known but its first word: a class without a name, most
+	// likely.
+	const bool plain = entry->type == IDENTITY_NONE && offset == 0;
+	const char *of = entry->type == IDENTITY_NONE ? entry->module->name : entry->name;
+	if (asprintf(&name, "%s%s%s%s", plain ? "" : "-> ", of, inside, plain ? "" : at) < 0)
+		return NULL;
+	return name;
+}
+
+static bool struct_add(struct builder *builder, const struct entry *entry, unsigned offset,
+	const struct sizes *sizes, uint64_t count)
+{
+	const bool named = entry->type != IDENTITY_NONE;
+	const uint64_t least = !named ? UNNAMED_MIN : sizes->opened > 0 ? STRUCT_MIN : ALONE_MIN;
+	if (count < least)
+		return true;
+	char *name = struct_name(entry, offset);
+	if (name == NULL)
+		return error_memory(builder->err);
+	struct type *type =
+		type_add(builder, named ? TYPE_STRUCT : TYPE_UNNAMED, name, entry->module);
+	free(name);
+	if (type == NULL)
+		return false;
+	type_take_sites(type, entry);
+	type->count = count;
+	type->sites[SITE_STACK] = type->sites[SITE_DATA] = 0;
+	if (sizes->opened > 0)
+		type->sites[SITE_HEAP] = count;
+	type_measure(type, entry, sizes);
+	return true;
+}
+
+// One row for each offset at which a pointer stands in chunks, and one for where that is not known.
+static bool struct_report(struct builder *builder, const struct entry *entry)
+{
+	const unsigned word = image_info(builder->image)->word_size;
+	const uint64_t alone = entry->alone - min_u64(entry->alone, entry->inside);
+	struct entry part = *entry;
+	unsigned best = OFFSET_DEEP;
+	uint64_t most = 0;
+	part.alone = part.inside = 0;
+	for (unsigned offset = 0; entry->open_count > 0 && offset <= OFFSET_MAX; offset += word) {
+		const struct sizes sizes = opens_measure(&builder->evidence, entry, offset);
+		if (sizes.opened > most) {
+			most = sizes.opened;
+			best = offset;
+		}
+	}
+	for (unsigned offset = 0; entry->open_count > 0 && offset <= OFFSET_MAX; offset += word) {
+		const struct sizes sizes = opens_measure(&builder->evidence, entry, offset);
+		// Arrays are told by the most frequent offset; several in a row, or a struct just
+		// has the pointer twice.
+		const bool array = offset == best && entry->elements >= 2 * sizes.opened;
+		part.elements = array ? entry->elements : 0;
+		if (sizes.opened > 0 &&
+			!struct_add(builder, &part, offset, &sizes, sizes.opened + part.elements))
+			return false;
+	}
+	const struct sizes none = {0};
+	part = *entry;
+	part.elements = 0;
+	return alone == 0 || struct_add(builder, &part, OFFSET_DEEP, &none, alone);
+}
+
+static bool structs_report(struct builder *builder)
+{
+	for (uint32_t i = 0; i < builder->evidence.pass->count; i++) {
+		const struct entry *entry = &builder->evidence.entries[i];
+		if (entry->type != IDENTITY_CLASS && entry->type != IDENTITY_CONSTRUCTION &&
+			entry->module != NULL && !struct_report(builder, entry))
+			return false;
+	}
+	return true;
+}
+
+// ---- the whole
+
+static void result_total(struct types_result *result, const struct survey_result *pass)
+{
+	result->words = pass->words;
+	result->zeros = pass->zeros;
+	result->left_out = pass->bar;
+	result->passes = pass->passes;
+	result->threads = pass->threads;
+	result->partial = pass->partial;
+	for (uint32_t i = 0; i < pass->count; i++)
+		result->walked |= pass->list[i].chained > 0;
+	for (size_t i = 0; i < result->count; i++) {
+		const struct type *type = &result->list[i];
+		if (type->kind == TYPE_UNNAMED)
+			continue;
+		result->named_count = add_saturated(result->named_count, type->count);
+		result->named_bytes = add_saturated(result->named_bytes, type->bytes);
+	}
+}
+
+bool types_find(const struct image *image, struct names *names, const struct survey_result *pass,
+	struct error *err, struct types_result *ret)
+{
+	const struct image_info *info = image_info(image);
+	struct builder builder = {.image = image, .result = ret, .err = err};
+	uint64_t bytes[KIND_COUNT];
+	*ret = (struct types_result){0};
+	names_measure(names, bytes);
+	ret->heap_bytes = bytes[KIND_HEAP] + bytes[KIND_ANON];
+	ret->lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
+	bool ok = evidence_init(&builder.evidence, pass, names, err);
+	if (ok) {
+		ok = classes_report(&builder) && structs_report(&builder);
+		evidence_deinit(&builder.evidence);
+	}
+	if (ok)
+		result_total(ret, pass);
+	else
+		types_result_deinit(ret);
+	return ok;
+}
+
+void types_result_deinit(struct types_result *result)
+{
+	for (size_t i = 0; i < result->count; i++) {
+		free(result->list[i].name);
+		free(result->list[i].module);
+	}
+	free(result->list);
+	*result = (struct types_result){0};
+}
+
+static int by_name(const struct type *a, const struct type *b)
+{
+	const int order = strcmp(a->name, b->name);
+	return order != 0 ? order : strcmp(a->module, b->module);
+}
+
+static int by_number(uint64_t a, uint64_t b)
+{
+	return a > b ? -1 : a < b;
+}
+
+static int compare_bytes(const void *left, const void *right)
+{
+	const struct type *a = left, *b = right;
+	int order = by_number(a->bytes, b->bytes);
+	if (order == 0)
+		order = by_number(a->count, b->count);
+	return order != 0 ? order : by_name(a, b);
+}
+
+static int compare_count(const void *left, const void *right)
+{
+	const struct type *a = left, *b = right;
+	const int order = by_number(a->count, b->count);
+	return order != 0 ? order : compare_bytes(left, right);
+}
+
+static int compare_size(const void *left, const void *right)
+{
+	const struct type *a = left, *b = right;
+	const int order = by_number(a->size, b->size);
+	return order != 0 ? order : compare_bytes(left, right);
+}
+
+static int compare_name(const void *left, const void *right)
+{
+	const int order = by_name(left, right);
+	return order != 0 ? order : compare_bytes(left, right);
+}
+
+void types_sort(struct types_result *result, enum type_sort sort)
+{
+	static int (*const compare[])(const void *, const void *) = {
+		[SORT_BYTES] = compare_bytes,
+		[SORT_COUNT] = compare_count,
+		[SORT_SIZE] = compare_size,
+		[SORT_NAME] = compare_name,
+	};
+	if (result->count > 0)
+		qsort(result->list, result->count, sizeof *result->list, compare[sort]);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of types: which classes and C structs the objects in a dump have, how many there are,
+// and how much memory they take. No allocator need be known, no symbols, no whole file.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "image/image.h"
+#include "names/names.h"
+#include "types/survey.h"
+
+enum type_kind {
+	TYPE_CLASS,   // C++: its vtable pointer
+	TYPE_STRUCT,  // C: a pointer to a function or a static object at a constant offset
+	TYPE_UNNAMED, // as either, but what is pointed at has no name
+	TYPE_KIND_COUNT
+};
+
+// How the size of an object was found.
+enum type_method {
+	METHOD_NONE,	 // not at all
+	METHOD_CHUNK,	 // of the chunks in a heap of glibc's malloc
+	METHOD_HEADER,	 // the word before the object, as malloc has it
+	METHOD_DISTANCE, // between neighbours
+	METHOD_ELEMENT,	 // between neighbours in one chunk: arrays
+	METHOD_COUNT
+};
+
+// "class", "struct", "unnamed"; "none", "chunk", ...
+const char *type_kind_name(enum type_kind kind);
+const char *type_method_name(enum type_method method);
+// "heap", "anon", "stack", "data".
+const char *site_name(enum site site);
+
+struct type {
+	enum type_kind kind;
+	enum type_method method;
+	char *name;   // as the texts of struct name; owned
+	char *module; // name of the file the type comes from; owned
+	uint64_t count;
+	uint64_t
+		size; // most frequent cost of one object in bytes, with malloc's header; 0: unknown
+	double agreement; // share of the objects whose size was seen that have this size
+	uint64_t bytes;	  // of all objects, without those inside others
+	bool bytes_known;
+	uint64_t sites[SITE_COUNT];
+	uint64_t secondary; // vtable pointers of the second and further bases; not in count
+	uint64_t embedded;  // objects inside others; in count
+	uint64_t freed;	    // in free chunks; not in count
+	uint64_t examples[EXAMPLES_MAX];
+	unsigned example_count;
+};
+
+struct types_result {
+	struct type *list; // owned
+	size_t count;
+	// Of classes and structs with a name.
+	uint64_t named_count, named_bytes;
+	uint64_t heap_bytes; // heap and anonymous memory that the dump has
+	uint64_t words, zeros;
+	uint64_t left_out; // types that are rarer may be missing, for lack of memory; 0: none
+	unsigned passes, threads;
+	bool walked;  // objects in free chunks of a heap were recognized
+	bool lower;   // the dump is cut: counts are lower bounds
+	bool partial; // stopped before the end
+};
+
+// Find the types in image from what the pass over it has gathered. On success *ret is the caller's,
+// to be released with types_result_deinit.
+bool types_find(const struct image *image, struct names *names, const struct survey_result *pass,
+	struct error *err, struct types_result *ret);
+void types_result_deinit(struct types_result *result);
+
+enum type_sort { SORT_BYTES, SORT_COUNT, SORT_SIZE, SORT_NAME };
+
+void types_sort(struct types_result *result, enum type_sort sort);
