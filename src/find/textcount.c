@@ -108,7 +108,7 @@ static size_t tally_memory(struct tally *tally)
 // Count all texts, or the winners, in tables; *ret becomes their union.
 static bool tally_run(struct tally *tally, struct error *err, struct texts *ret)
 {
-	const size_t half = tally_memory(tally) / 2;
+	const size_t all = tally_memory(tally), half = tally->threads == 1 ? all : all / 2;
 	tally->tables = calloc(tally->threads, sizeof *tally->tables);
 	tally->counts = calloc(tally->threads, sizeof *tally->counts);
 	bool ok = (tally->tables != NULL && tally->counts != NULL) || error_memory(err);
@@ -275,7 +275,14 @@ static bool tally_hashes(struct tally *tally, uint64_t texts, struct error *err,
 	struct count_result hashes;
 	if (!hashes_count(tally, texts, err, &hashes))
 		return false;
-	const bool ok = tally_choose(tally, &hashes, err) && tally_run(tally, err, &ret->texts);
+	bool ok = tally_choose(tally, &hashes, err) && tally_run(tally, err, &ret->texts);
+	// One thread has all the memory for one table.
+	if (ok && ret->texts.full && tally->threads > 1) {
+		texts_deinit(&ret->texts);
+		tally_count(tally);
+		tally->threads = 1;
+		ok = tally_run(tally, err, &ret->texts);
+	}
 	const size_t wanted = hashes.row_count;
 	const bool partial = hashes.partial;
 	count_result_deinit(&hashes);
