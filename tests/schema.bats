@@ -57,6 +57,14 @@ invalid() {
 	done
 }
 
+@test "the table of types, and what grew" {
+	validates --types "$(leak_core)"
+	validates --types --diff "$(leak_core)" "$(leak_core)"
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [7, 7] }]'
+	validates --types "$core"
+	validates --types --diff "$core" "$(leak_core)"
+}
+
 @test "counts that are not exact" {
 	local random=$BATS_TEST_TMPDIR/random
 	perl -e 'srand 4711; print pack "Q<*", map { int rand(2 ** 50) } 1 .. 1000 for 1 .. 3000' >"$random"
