@@ -184,7 +184,9 @@ static bool places_report(
 	const size_t span_count = names_spans(names, &spans);
 	struct report_place *rows = calloc(span_count + 1, sizeof *rows);
 	size_t count = 0;
-	bool ok = rows != NULL || error_memory(err);
+	bool ok = true;
+	if (rows == NULL)
+		return error_memory(err);
 	for (size_t i = 0; ok && i < span_count; i++)
 		if (result->span_counts[i] > 0)
 			ok = place_add(

@@ -78,8 +78,10 @@ static bool candidates_load(struct dump *dump, struct candidates *ret, struct er
 		  dump_count(dump, filter, POINTERS_MAX, 1, err, &result);
 	kind_filter_destroy(filter);
 	ret->list = calloc(result.row_count + 1, sizeof *ret->list);
-	if (ok && ret->list == NULL)
-		ok = error_memory(err);
+	if (ret->list == NULL) {
+		count_result_deinit(&result);
+		return ok && error_memory(err);
+	}
 	for (size_t i = 0; ok && i < result.row_count; i++) {
 		const struct name name = names_describe(dump->names, result.rows[i].value);
 		ok = candidates_add(ret, name.text, result.rows[i].value, err);

@@ -110,6 +110,7 @@ static bool table_answer(struct types_result *result, const struct options *opti
 		report_type(report, &row);
 	}
 	report_end(report);
+	head->types = NULL;
 	free(rows);
 	return true;
 }
@@ -157,6 +158,7 @@ static bool diff_answer(const struct types_result *result, const struct old_type
 		report_type(report, &row);
 	}
 	report_end(report);
+	head->types = NULL;
 	free(rows);
 	return true;
 }

@@ -234,8 +234,10 @@ bool names_has_symbols(struct names *names)
 	const struct module *program = names->modules->main;
 	if (program == NULL || !program->stripped || names->options.kinds_only)
 		return program != NULL && program->file != NULL;
+	const uint32_t index = (uint32_t)(program - names->modules->list);
+	// A server is asked only for a program that owns a row.
 	const struct symbols *symbols =
-		names_symbols(names, (uint32_t)(program - names->modules->list));
+		names->debuginfod != NULL ? names->symbols[index] : names_symbols(names, index);
 	return symbols != NULL && symbols_complete(symbols);
 }
 
