@@ -169,7 +169,7 @@ info symbol 0x0000000000000021'
 	equal "$output" "$table"
 	contains "${stderr_lines[0]}" "core: x86-64 core of /srv/app (pid 4711, SIGABRT)"
 	contains "$stderr" "not saved"
-	contains "$stderr" "next: topleak "
+	contains "$stderr" "next: topleak --types $core"
 	topleak -0 -n 1 -t "$core"
 	equal "$output" "$table"
 	[[ $stderr =~ [0-9]\ ?m?s ]]

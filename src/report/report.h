@@ -95,7 +95,8 @@ struct report_head {
 	const struct report_module *modules;
 	size_t module_count;
 	bool verbose;	  // people want to know all
-	const char *next; // the options of what to ask next; "": nothing; NULL: what the words are
+	const char *next; // the options of what to ask next; "": nothing; NULL: the types, or the
+			  // strings of plain bytes
 	const struct report_types *types; // NULL: rows are words
 	const char *closer;		  // a type that is worth a closer look; NULL: none
 };

@@ -165,50 +165,32 @@ static void summary_quoted(FILE *stream, const char *text)
 }
 
 // "next: topleak --type Order --around core"
-static void summary_closer(FILE *stream, const struct report_head *head)
+// The dump, as an argument of a command that reads it again.
+static void summary_dump(FILE *stream, const struct report_input *input)
 {
-	const struct report_input *input = &head->input;
-	if (head->next[0] == '\0')
-		return;
-	fprintf(stream, "next: topleak %s ", head->next);
 	if (input->live)
 		fprintf(stream, "--pid %" PRId64, input->pid);
 	else
 		summary_quoted(stream, input->piped ? "core" : input->path);
-	putc('\n', stream);
 }
 
 void summary_next(FILE *stream, const struct report_head *head)
 {
-	const struct report_input *input = &head->input;
+	const char *next = head->next;
+	if (next == NULL)
+		next = head->memory.known ? "--types" : "--strings";
+	if (head->closer == NULL && next[0] == '\0')
+		return;
+	fputs(head->input.piped ? "next: save the dump to a file, then: topleak "
+				: "next: topleak ",
+		stream);
 	if (head->closer != NULL) {
-		fputs("next: topleak --type ", stream);
+		fputs("--type ", stream);
 		summary_quoted(stream, head->closer);
 		fputs(" --around ", stream);
-		if (input->live)
-			fprintf(stream, "--pid %" PRId64, input->pid);
-		else
-			summary_quoted(stream, input->path);
-		putc('\n', stream);
-		return;
+	} else {
+		fprintf(stream, "%s ", next);
 	}
-	if (head->next != NULL) {
-		summary_closer(stream, head);
-		return;
-	}
-	if (input->live) {
-		fprintf(stream, "next: topleak -ogdb --pid %" PRId64 " | gdb -q -p %" PRId64 "\n",
-			input->pid, input->pid);
-		return;
-	}
-	// gdb reads plain files only.
-	const bool plain = !input->piped && input->packing == NULL;
-	const char *path = plain ? input->path : "core";
-	fputs(plain ? "next: topleak -ogdb "
-		    : "next: save the plain dump as a file, then: topleak -ogdb ",
-		stream);
-	summary_quoted(stream, path);
-	fputs(" | gdb -q PROGRAM ", stream);
-	summary_quoted(stream, path);
+	summary_dump(stream, &head->input);
 	putc('\n', stream);
 }
