@@ -5,7 +5,8 @@
 load lib/common
 
 setup_file() {
-	[ "$TOPLEAK" = "$repo/build/topleak" ] || skip "the same for every build"
+	# skip would fail here.
+	[ "$TOPLEAK" = "$repo/build/topleak" ] || return 0
 	local work=$BATS_FILE_TMPDIR service path
 	service=$(fixture service "${CXX:-c++}" -O2 -pthread -o @ "$repo/fixtures/service.cpp")
 	cp "$(leak)" "$(leak_core)" "$service" "$work"
@@ -34,6 +35,7 @@ teardown_file() {
 }
 
 setup() {
+	[ "$TOPLEAK" = "$repo/build/topleak" ] || skip "the same for every build"
 	cd "$BATS_FILE_TMPDIR"
 	PATH=$PWD/bin:$PATH
 }
