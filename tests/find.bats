@@ -317,7 +317,7 @@ offset most frequent share distinct mostly
 	local secret=hunter2 vtable format question word
 	vtable=$(der_vtable)
 	# As words, too.
-	word=0x$(printf 'hunter2-' | rev | od -An -tx1 | tr -d ' \n')
+	word=0x$(printf -- '-2retnuh' | od -An -tx1 | tr -d ' \n')
 	for format in text json csv gdb; do
 		for question in "-n 100000" "-n 1000 --no-names" "--strings -n 10000" "--find $secret" "--find $word" \
 			"--find $word --around" "--find $word --member -8:text,0:text,0,8,0:uint32" "--find $vtable --member 8,8:text"; do
