@@ -263,21 +263,33 @@ static void names_add_symbol(
 	names_add_module(names, module);
 }
 
-// A class of a stripped program.
-static bool names_add_class(struct names *names, const struct module *module, uint64_t address)
+// Add the name of the class whose vtable pointer address is; with_vtable: in front of it what a
+// symbol has there. ret->type is NULL afterwards.
+static bool names_add_rtti(
+	struct names *names, uint64_t address, bool with_vtable, struct rtti *ret)
 {
-	struct rtti rtti;
-	if (!rtti_find(names->image, names->modules, address, &rtti))
+	if (!rtti_find(names->image, names->modules, address, ret))
 		return false;
-	char *mangled AUTO_FREE = rtti.type;
+	char *mangled AUTO_FREE = ret->type;
+	ret->type = NULL;
 	bool too_long = false;
 	char *readable AUTO_FREE = demangle_type(mangled, &too_long);
 	// What the demangler does not take is no type.
 	if (readable == NULL && !too_long && DEMANGLE_AVAILABLE)
 		return false;
 	const char *name = names->options.mangled ? NULL : readable;
-	text_add(&names->text, name != NULL ? "vtable for " : "_ZTV");
+	if (with_vtable)
+		text_add(&names->text, name != NULL ? "vtable for " : "_ZTV");
 	text_add_plain(&names->text, name != NULL ? name : mangled);
+	return true;
+}
+
+// A class of a stripped program.
+static bool names_add_class(struct names *names, const struct module *module, uint64_t address)
+{
+	struct rtti rtti;
+	if (!names_add_rtti(names, address, true, &rtti))
+		return false;
 	if (rtti.primary)
 		text_add(&names->text, "+%u", 2 * image_info(names->image)->elf_class / 8);
 	else
@@ -485,15 +497,8 @@ static bool identify_vtable(
 static bool identify_class(struct names *names, uint64_t address, struct identity *ret)
 {
 	struct rtti rtti;
-	if (!rtti_find(names->image, names->modules, address, &rtti))
+	if (!names_add_rtti(names, address, false, &rtti))
 		return false;
-	char *mangled AUTO_FREE = rtti.type;
-	bool too_long = false;
-	char *readable AUTO_FREE = demangle_type(mangled, &too_long);
-	if (readable == NULL && !too_long && DEMANGLE_AVAILABLE)
-		return false;
-	const char *name = names->options.mangled ? NULL : readable;
-	text_add_plain(&names->text, name != NULL ? name : mangled);
 	ret->type = IDENTITY_CLASS;
 	ret->offset = rtti.base;
 	return true;
