@@ -138,11 +138,6 @@ void kind_filter_destroy(struct kind_filter *filter)
 	free(filter);
 }
 
-bool kind_filter_wants(const struct kind_filter *filter, enum kind kind)
-{
-	return (filter->wanted >> kind & 1) != 0;
-}
-
 // The kind of the page that holds address.
 static inline unsigned page_kind(const struct kind_filter *filter, uint64_t address)
 {

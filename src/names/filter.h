@@ -19,7 +19,6 @@ bool kind_filter_create(
 	const struct kinds *kinds, kind_set wanted, struct error *err, struct kind_filter **ret);
 void kind_filter_destroy(struct kind_filter *filter);
 
-bool kind_filter_wants(const struct kind_filter *filter, enum kind kind);
 // Keep the wanted ones of count words, as they lie in memory, at the beginning of words. Returns
 // how many. Exactly those stay whose kinds_of is wanted. Thread-safe.
 size_t kind_filter_select(const struct kind_filter *filter, void *words, size_t count);
