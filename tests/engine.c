@@ -325,6 +325,7 @@ static bool case_run(void)
 		.start = stream_start,
 		.next = stream_next,
 		.select = stream.limit >> 32 == 0 ? stream_select : NULL,
+		.select_fast = random_below(4) == 0,
 		// Wrong on purpose: only the cost may depend on it.
 		.words = random_below(4) == 0 ? stream.words : random_next() >> random_below(64),
 	};

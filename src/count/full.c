@@ -101,7 +101,8 @@ static bool counter_heed(struct counter *counter, const struct lesson *all,
 	const struct lesson *wanted, struct error *err)
 {
 	const struct count_options *options = counter->options;
-	const uint64_t scale = max_u64(1, counter->source->words / max_u64(1, all->words_seen));
+	const struct count_source *source = counter->source;
+	const uint64_t scale = max_u64(1, source->words / max_u64(1, all->words_seen));
 	const uint64_t bar = options->top <= wanted->count ? wanted->counts[options->top - 1] : 0;
 	struct forecast forecast = {
 		.words = wanted->words,
@@ -113,9 +114,9 @@ static bool counter_heed(struct counter *counter, const struct lesson *all,
 	// To select words costs more than to count them. It can wait if the last row stands out all
 	// the same.
 	const uint64_t rest = all->rest * scale;
-	counter->select_first = counter->source->select != NULL &&
-				!cells_suffice(forecast.bar, rest, cell_bits_max(counter));
-	if (counter->source->select == NULL || counter->select_first)
+	counter->select_first =
+		source->select_fast || !cells_suffice(forecast.bar, rest, cell_bits_max(counter));
+	if (source->select == NULL || counter->select_first)
 		return counter_teach(counter, &forecast, err);
 	uint64_t *words = calloc(all->count + wanted->count + 1, sizeof *words);
 	if (words == NULL)

@@ -174,10 +174,10 @@ bool names_has_addresses(const struct names *names)
 	return info->format == IMAGE_ELF_CORE && !info->overridden;
 }
 
-bool names_filter(
-	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret)
+bool names_filter(const struct names *names, kind_set wanted, enum cpu_level level,
+	struct error *err, struct kind_filter **ret)
 {
-	return kind_filter_create(&names->kinds, wanted, err, ret);
+	return kind_filter_create(&names->kinds, wanted, level, err, ret);
 }
 
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])

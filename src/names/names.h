@@ -80,8 +80,8 @@ bool names_has_addresses(const struct names *names);
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT]);
 // A filter that keeps words of the wanted kinds, as names_describe has them. names must live as
 // long. The caller must release *ret with kind_filter_destroy.
-bool names_filter(
-	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret);
+bool names_filter(const struct names *names, kind_set wanted, enum cpu_level level,
+	struct error *err, struct kind_filter **ret);
 
 // The parts of the address space that are told apart: sorted, without overlaps. Returns their
 // number; *ret lives as long as names.
