@@ -42,7 +42,7 @@ struct count_source {
 	// Called by several threads at once. NULL: all.
 	size_t (*select)(const void *context, void *words, size_t count);
 	bool select_fast; // it takes less time than counting; only the cost depends on it
-	uint64_t words; // about how many there are, 0: unknown; only the cost depends on it
+	uint64_t words;	  // about how many there are, 0: unknown; only the cost depends on it
 };
 
 struct count_options {

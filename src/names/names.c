@@ -213,6 +213,15 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 	return names->symbols[index];
 }
 
+uint64_t names_symbols_memory(const struct names *names)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < names->modules->count; i++)
+		if (names->symbols[i] != NULL)
+			bytes += symbols_memory(names->symbols[i]);
+	return bytes;
+}
+
 // A symbol's name without its version ("@@GLIBC_2.2.5"), demangled if it can be and is wanted. The
 // caller must free it.
 static char *symbol_display(const struct names *names, const char *symbol)
