@@ -5,11 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/bytes.h"
+
 // Pages of this size spare most misses of the TLB.
 #define HUGE_PAGE ((size_t)2 << 20)
+#define CELLS_MIN 4096
 
-bool wide_init(struct wide *wide, size_t count, struct error *err)
+bool wide_init(struct wide *wide, size_t wanted, struct error *err)
 {
+	const size_t count = max_u64(wanted, CELLS_MIN);
 	const size_t size = (count + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 	wide->cells = aligned_alloc(HUGE_PAGE, size);
 	if (wide->cells == NULL)
@@ -25,6 +29,7 @@ void wide_deinit(struct wide *wide)
 {
 	free((void *)wide->cells);
 	wide->cells = NULL;
+	wide->count = 0;
 }
 
 void wide_measure(struct wide *wide)
