@@ -100,8 +100,12 @@ static bool gather_feed(struct worker *worker, const struct count_block *block)
 		const size_t count =
 			counter_filter(counter, bytes, (size_t)min_u64(BATCH, block->words - i));
 		const count_rank low = atomic_load_explicit(&counter->low, memory_order_relaxed);
-		for (size_t k = 0; k < count; k++) {
+		for (size_t k = 0; k < count;) {
 			const uint64_t word = word_load_native(bytes + k * size, size);
+			const size_t first = k;
+			do
+				k++;
+			while (k < count && word_load_native(bytes + k * size, size) == word);
 			const count_rank rank = counter_rank(counter, word);
 			if (rank < low || rank >= counter->high ||
 				known_has(&counter->known, hash_word(&counter->hash, word), word))
@@ -110,7 +114,7 @@ static bool gather_feed(struct worker *worker, const struct count_block *block)
 			if (rank >> 32 == counter->bar.count &&
 				counter_value(counter, word) > counter->bar.value)
 				continue;
-			gather_add(&worker->gather, word);
+			gather_add(&worker->gather, word, k - first);
 		}
 	}
 	return true;

@@ -14,7 +14,7 @@
 #define FILL 20
 #define COUNT_FULL 15
 _Static_assert(SIFT_BAR_MAX < COUNT_FULL, "more than the bar can be told");
-#define BUCKETS_MIN 64
+#define BUCKETS_MIN ((size_t)64)
 
 // A line of the cache.
 struct bucket {
