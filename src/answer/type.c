@@ -86,7 +86,7 @@ static bool candidates_load_words(struct dump *dump, struct candidates *ret, str
 	struct kind_filter *filter = NULL;
 	struct count_result result = {0};
 	bool ok = names_filter(dump->names, (kind_set)1 << KIND_CODE | (kind_set)1 << KIND_DATA,
-			  err, &filter) &&
+			  dump->options->level, err, &filter) &&
 		  dump_count(dump, filter, POINTERS_MAX, 1, err, &result);
 	kind_filter_destroy(filter);
 	for (size_t i = 0; ok && i < result.row_count; i++) {
