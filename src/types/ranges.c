@@ -101,45 +101,45 @@ bool ranges_have(const struct ranges *ranges, uint64_t value)
 
 // The loop for one word size and byte order: no branch depends on what the words are. Without a
 // stretch start is 0 and length is 0.
-#define SELECT(type, swap)                                                                         \
+#define MARK(type, swap)                                                                           \
 	do {                                                                                       \
 		const type *word = words;                                                          \
 		for (size_t i = 0; i < count; i++) {                                               \
 			const uint64_t value = swap(word[i]);                                      \
-			ret[found] = (uint32_t)i;                                                  \
-			found += (value - first.start < first.length) |                            \
-				 (value - second.start < second.length) |                          \
-				 (value - third.start < third.length);                             \
-			nothing += value == 0;                                                     \
+			const uint64_t match = (value - first.start < first.length) |              \
+					       (value - second.start < second.length) |            \
+					       (value - third.start < third.length);               \
+			ret[i / 64] |= match << (i % 64);                                          \
+			zeros += value == 0;                                                       \
 		}                                                                                  \
 	} while (0)
 
 #define PLAIN(value) (value)
 
-size_t ranges_select(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros)
+size_t ranges_mark(const struct ranges *ranges, const void *words, size_t count, unsigned word_size,
+	enum byte_order order, uint64_t *ret)
 {
 	const struct stretch first = ranges->stretches[0], second = ranges->stretches[1],
 			     third = ranges->stretches[2];
-	size_t found = 0, nothing = 0;
+	size_t zeros = 0;
+	memset(ret, 0, MARKS_WORDS(count) * sizeof *ret);
 	if (word_size == 8 && order == ORDER_NATIVE)
-		SELECT(uint64_t, PLAIN);
+		MARK(uint64_t, PLAIN);
 	else if (word_size == 8)
-		SELECT(uint64_t, __builtin_bswap64);
+		MARK(uint64_t, __builtin_bswap64);
 	else if (order == ORDER_NATIVE)
-		SELECT(uint32_t, PLAIN);
+		MARK(uint32_t, PLAIN);
 	else
-		SELECT(uint32_t, __builtin_bswap32);
-	*zeros = nothing;
-	return found;
+		MARK(uint32_t, __builtin_bswap32);
+	return zeros;
 }
 
-ranges_select_function *ranges_select_for(enum cpu_level level)
+ranges_mark_function *ranges_mark_for(enum cpu_level level)
 {
 #ifdef __x86_64__
 	if (level == CPU_AVX2)
-		return ranges_select_avx2;
+		return ranges_mark_avx2;
 #endif
 	(void)level;
-	return ranges_select;
+	return ranges_mark;
 }

@@ -36,17 +36,19 @@ void ranges_deinit(struct ranges *ranges);
 // Whether a value is in a module, or so near that it may be.
 bool ranges_have(const struct ranges *ranges, uint64_t value);
 
-// Find the words that are in a stretch. Their indices go to ret, which has room for count. Returns
-// how many there are; *zeros becomes the number of words that are zero. The words are as they lie
-// in memory, aligned to their size.
-size_t ranges_select(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
+// Find the words that are in a stretch: in ret, which has room for MARKS_WORDS(count), a bit
+// becomes set for each, and those for more words than count are 0. Returns the number of words that
+// are zero. The words are as they lie in memory, aligned to their size.
+size_t ranges_mark(const struct ranges *ranges, const void *words, size_t count, unsigned word_size,
+	enum byte_order order, uint64_t *ret);
+
+#define MARKS_WORDS(count) ((count) / 64 + 2)
 
 // The same for processors with AVX2; only if the program is compiled for x86-64.
-size_t ranges_select_avx2(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
+size_t ranges_mark_avx2(const struct ranges *ranges, const void *words, size_t count,
+	unsigned word_size, enum byte_order order, uint64_t *ret);
 
-typedef size_t ranges_select_function(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
+typedef size_t ranges_mark_function(const struct ranges *ranges, const void *words, size_t count,
+	unsigned word_size, enum byte_order order, uint64_t *ret);
 // The one for a level.
-ranges_select_function *ranges_select_for(enum cpu_level level);
+ranges_mark_function *ranges_mark_for(enum cpu_level level);

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// ranges_select for processors with AVX2 and words of 8 bytes in their own order. Compiled with
+// ranges_mark for processors with AVX2 and words of 8 bytes in their own order. Compiled with
 // -mavx2; nothing else may be.
 #ifdef __AVX2__
 #include <immintrin.h>
 
 #include "types/ranges.h"
-
-// Words looked at in one step.
-#define STEP 8
 
 // A stretch as signed comparison needs it: both shifted by 2^63.
 struct bounds {
@@ -34,53 +31,54 @@ static inline unsigned bits_of(__m256i mask)
 	return (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(mask));
 }
 
-// The loop for a number of stretches.
-static inline size_t select_words(const struct ranges *ranges, const uint64_t *words, size_t count,
-	unsigned stretches, uint32_t *ret, size_t *zeros)
+static inline __m256i words_match(__m256i words, const struct bounds *bounds, unsigned stretches)
+{
+	__m256i match = bounds_match(words, &bounds[0]);
+	for (unsigned k = 1; k < stretches; k++)
+		match = _mm256_or_si256(match, bounds_match(words, &bounds[k]));
+	return match;
+}
+
+// The loop for a number of stretches; count is a multiple of 64.
+static inline size_t mark_words(const struct ranges *ranges, const uint64_t *words, size_t count,
+	unsigned stretches, uint64_t *ret)
 {
 	const __m256i zero = _mm256_setzero_si256();
 	struct bounds bounds[STRETCHES_MAX];
-	__m256i nothing = zero;
-	size_t found = 0;
+	__m256i zeros = zero;
 	for (unsigned k = 0; k < stretches; k++)
 		bounds[k] = bounds_of(&ranges->stretches[k]);
-	for (size_t i = 0; i < count; i += STEP) {
-		const __m256i low = _mm256_loadu_si256((const __m256i *)(words + i));
-		const __m256i high = _mm256_loadu_si256((const __m256i *)(words + i + STEP / 2));
-		__m256i low_match = bounds_match(low, &bounds[0]);
-		__m256i high_match = bounds_match(high, &bounds[0]);
-		for (unsigned k = 1; k < stretches; k++) {
-			low_match = _mm256_or_si256(low_match, bounds_match(low, &bounds[k]));
-			high_match = _mm256_or_si256(high_match, bounds_match(high, &bounds[k]));
+	for (size_t i = 0; i < count; i += 64) {
+		uint64_t bits = 0;
+#pragma GCC unroll 8
+		for (unsigned k = 0; k < 64; k += 8) {
+			const __m256i *at = (const __m256i *)(words + i + k);
+			const __m256i low = _mm256_loadu_si256(at);
+			const __m256i high = _mm256_loadu_si256(at + 1);
+			const unsigned few = bits_of(words_match(low, bounds, stretches)) |
+					     bits_of(words_match(high, bounds, stretches)) << 4;
+			// A match is -1.
+			zeros = _mm256_sub_epi64(zeros, _mm256_cmpeq_epi64(low, zero));
+			zeros = _mm256_sub_epi64(zeros, _mm256_cmpeq_epi64(high, zero));
+			bits |= (uint64_t)few << k;
 		}
-		// A match is -1.
-		nothing = _mm256_sub_epi64(nothing, _mm256_cmpeq_epi64(low, zero));
-		nothing = _mm256_sub_epi64(nothing, _mm256_cmpeq_epi64(high, zero));
-		unsigned bits = bits_of(low_match) | bits_of(high_match) << STEP / 2;
-		for (; bits != 0; bits &= bits - 1)
-			ret[found++] = (uint32_t)i + (unsigned)__builtin_ctz(bits);
+		ret[i / 64] = bits;
 	}
 	uint64_t sums[4];
-	_mm256_storeu_si256((__m256i *)sums, nothing);
-	*zeros = (size_t)(sums[0] + sums[1] + sums[2] + sums[3]);
-	return found;
+	_mm256_storeu_si256((__m256i *)sums, zeros);
+	return (size_t)(sums[0] + sums[1] + sums[2] + sums[3]);
 }
 
-size_t ranges_select_avx2(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros)
+size_t ranges_mark_avx2(const struct ranges *ranges, const void *words, size_t count,
+	unsigned word_size, enum byte_order order, uint64_t *ret)
 {
 	if (word_size != 8 || order != ORDER_NATIVE || ranges->count == 0)
-		return ranges_select(ranges, words, count, word_size, order, ret, zeros);
-	const size_t steps = count / STEP * STEP;
-	size_t found = ranges->count == 1   ? select_words(ranges, words, steps, 1, ret, zeros)
-		       : ranges->count == 2 ? select_words(ranges, words, steps, 2, ret, zeros)
-					    : select_words(ranges, words, steps, 3, ret, zeros);
-	size_t more_zeros;
-	const size_t more = ranges_select(ranges, (const uint64_t *)words + steps, count - steps,
-		word_size, order, ret + found, &more_zeros);
-	for (size_t i = 0; i < more; i++)
-		ret[found + i] += (uint32_t)steps;
-	*zeros += more_zeros;
-	return found + more;
+		return ranges_mark(ranges, words, count, word_size, order, ret);
+	const size_t most = count / 64 * 64;
+	const size_t zeros = ranges->count == 1	  ? mark_words(ranges, words, most, 1, ret)
+			     : ranges->count == 2 ? mark_words(ranges, words, most, 2, ret)
+						  : mark_words(ranges, words, most, 3, ret);
+	return zeros + ranges_mark(ranges, (const uint64_t *)words + most, count - most, word_size,
+			       order, ret + most / 64);
 }
 #endif

@@ -13,11 +13,7 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "names/places.h"
-#include "types/facts.h"
-
-enum site { SITE_HEAP, SITE_ANON, SITE_STACK, SITE_DATA, SITE_COUNT };
-
-#define EXAMPLES_MAX 3
+#include "types/hits.h"
 
 struct candidate {
 	uint64_t value;
