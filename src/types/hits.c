@@ -117,13 +117,16 @@ static __attribute__((noinline)) void cursor_move(
 	const struct span *span = &places->spans[index];
 	*cursor = (struct cursor){
 		.start = span->start, .size = span->end - span->start, .site = SITE_ANON};
-	if (span->kind == KIND_CODE || span->kind == KIND_DATA)
+	const struct place *place = &places->list[index];
+	if (span->kind == KIND_CODE || span->kind == KIND_DATA) {
 		cursor->site = SITE_DATA;
-	else if (span->kind == KIND_HEAP)
+		cursor->place = place->type == PLACE_MODULE ? place->module + 1 : PLACES_MANY;
+	} else if (span->kind == KIND_HEAP) {
 		cursor->site = SITE_HEAP;
-	else if (span->kind == KIND_STACK) {
-		const uint64_t pointer = stack_pointer(shared->info, places->list[index].thread);
+	} else if (span->kind == KIND_STACK) {
+		const uint64_t pointer = stack_pointer(shared->info, place->thread);
 		cursor->site = SITE_STACK;
+		cursor->place = (only_place)index + 1;
 		cursor->stale = pointer - min_u64(pointer, RED_ZONE);
 	}
 }
@@ -161,6 +164,7 @@ static void hit_static(struct hits *hits, const struct piece *piece, struct tall
 	if (address < hits->cursor.stale)
 		return;
 	tally->sites[site]++;
+	only_place_add(site == SITE_STACK ? &tally->stack : &tally->module, hits->cursor.place);
 	example_offer(piece, tally, site, address);
 }
 
@@ -439,7 +443,8 @@ static void context_feed(struct hits *hits, const struct piece *piece)
 		if (ranges_have(shared->ranges, value) && word_identify(hits, value, &id))
 			hits->recall.opener = id;
 	}
-	shared->mark(shared->ranges, bytes, size / word, word, order, hits->marks);
+	struct sifted ignored = {0};
+	shared->sift(shared->sifter, bytes, size / word, hits->marks, &ignored);
 	for (size_t i = 0; i < MARKS_WORDS(size / word); i++)
 		for (uint64_t marks = hits->marks[i]; marks != 0; marks &= marks - 1) {
 			const size_t offset = (i * 64 + (size_t)__builtin_ctzll(marks)) * word;
@@ -488,8 +493,7 @@ void hits_feed(struct hits *hits, const struct piece *piece)
 	const size_t words = piece->view.size / word;
 	context_feed(hits, piece);
 	hits->words += words;
-	hits->zeros +=
-		shared->mark(shared->ranges, piece->view.bytes, words, word, order, hits->marks);
+	shared->sift(shared->sifter, piece->view.bytes, words, hits->marks, &hits->sifted);
 	// Made for the usual case, and for the rest.
 	if (word == 8 && order == ORDER_NATIVE)
 		piece_feed(hits, piece, 8, ORDER_NATIVE);
@@ -503,7 +507,8 @@ void hits_feed_cells(struct hits *hits, const struct view *view, uint32_t *cells
 	const unsigned word = shared->info->word_size;
 	const enum byte_order order = shared->info->order;
 	const size_t words = view->size / word;
-	shared->mark(shared->ranges, view->bytes, words, word, order, hits->marks);
+	struct sifted ignored = {0};
+	shared->sift(shared->sifter, view->bytes, words, hits->marks, &ignored);
 	for (size_t i = 0; i < MARKS_WORDS(words); i++)
 		for (uint64_t marks = hits->marks[i]; marks != 0; marks &= marks - 1) {
 			const size_t at = i * 64 + (size_t)__builtin_ctzll(marks);
@@ -572,6 +577,7 @@ void hits_forget(struct hits *hits)
 	facts_deinit(&hits->facts);
 	hits->tallies = NULL;
 	hits->full = false;
-	hits->words = hits->zeros = 0;
+	hits->words = 0;
+	hits->sifted = (struct sifted){0};
 	memset(hits->recent, 0, sizeof hits->recent);
 }

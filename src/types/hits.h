@@ -17,6 +17,7 @@
 #include "types/facts.h"
 #include "types/ranges.h"
 #include "types/shapes.h"
+#include "types/sift.h"
 
 // What must be there of the memory before a piece, in bytes: neighbours and outer objects that are
 // noted are not farther away.
@@ -32,6 +33,15 @@ struct example {
 	uint64_t order; // of the scan, what is in the heap first
 };
 
+// The only place of some: its index and 1; 0: there is none yet.
+typedef uint32_t only_place;
+#define PLACES_MANY UINT32_MAX
+
+static inline void only_place_add(only_place *only, only_place place)
+{
+	*only = *only == 0 || *only == place || place == 0 ? *only | place : PLACES_MANY;
+}
+
 // What one thread knows of a candidate, apart from facts.
 struct tally {
 	uint64_t last; // position of the last hit, see hits.c
@@ -40,7 +50,8 @@ struct tally {
 	// Hits by where they are, without those that opened objects or lie in them: FACT_OPEN and
 	// FACT_INNER have these.
 	uint64_t sites[SITE_COUNT];
-	uint64_t freed; // in free chunks
+	uint64_t freed;		  // in free chunks
+	only_place stack, module; // of those hits: index in places, and of the module
 	struct example examples[EXAMPLES_MAX];
 };
 
@@ -52,7 +63,8 @@ struct hits_shared {
 	const struct image_info *info;
 	const struct places *places;
 	const struct ranges *ranges;
-	ranges_mark_function *mark;
+	const struct sifter *sifter;
+	sift_function *sift;
 	struct candidates *candidates;
 	const struct hash *hash;
 };
@@ -80,6 +92,7 @@ struct recent {
 struct cursor {
 	uint64_t start, size;
 	enum site site;
+	only_place place;
 	uint64_t stale; // addresses below are left over from calls that have returned
 };
 
@@ -103,7 +116,8 @@ struct hits {
 	struct recent recent[RECENT];
 	struct cursor cursor;
 	struct recall recall;
-	uint64_t words, zeros;
+	uint64_t words;
+	struct sifted sifted;
 	bool full; // there was no room for all facts or candidates
 };
 

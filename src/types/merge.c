@@ -100,6 +100,8 @@ static void tallies_merge(
 		for (size_t site = 0; site < SITE_COUNT; site++)
 			ret->sites[site] += tally->sites[site];
 		ret->freed += tally->freed;
+		only_place_add(&ret->stack, tally->stack);
+		only_place_add(&ret->module, tally->module);
 		for (unsigned k = 0; k < tally->example_count; k++)
 			example_add(&all, &tally->examples[k]);
 	}
@@ -115,7 +117,8 @@ bool hits_merge(struct hits *const *hits, unsigned threads, const struct candida
 	bool ok = rank != NULL || error_memory(err);
 	for (unsigned i = 0; i < threads; i++) {
 		ret->words += hits[i]->words;
-		ret->zeros += hits[i]->zeros;
+		ret->zeros += hits[i]->sifted.zeros;
+		ret->texts += hits[i]->sifted.texts;
 	}
 	ok = ok && candidates_rank(candidates, ret, rank, err);
 	for (uint32_t id = 0; ok && id < candidates->count; id++)

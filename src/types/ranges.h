@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/bytes.h"
-#include "base/cpu.h"
 #include "base/error.h"
 #include "image/module.h"
 
@@ -35,20 +33,3 @@ void ranges_deinit(struct ranges *ranges);
 
 // Whether a value is in a module, or so near that it may be.
 bool ranges_have(const struct ranges *ranges, uint64_t value);
-
-// Find the words that are in a stretch: in ret, which has room for MARKS_WORDS(count), a bit
-// becomes set for each, and those for more words than count are 0. Returns the number of words that
-// are zero. The words are as they lie in memory, aligned to their size.
-size_t ranges_mark(const struct ranges *ranges, const void *words, size_t count, unsigned word_size,
-	enum byte_order order, uint64_t *ret);
-
-#define MARKS_WORDS(count) ((count) / 64 + 2)
-
-// The same for processors with AVX2; only if the program is compiled for x86-64.
-size_t ranges_mark_avx2(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint64_t *ret);
-
-typedef size_t ranges_mark_function(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint64_t *ret);
-// The one for a level.
-ranges_mark_function *ranges_mark_for(enum cpu_level level);

@@ -49,6 +49,7 @@ struct survey {
 	const struct survey_options *options;
 	struct hash hash;
 	struct ranges ranges;
+	struct sifter sifter;
 	struct candidates candidates;
 	struct hits_shared shared;
 	struct image_scan *scan;
@@ -186,7 +187,7 @@ static void chunk_feed(struct worker *worker, const struct image_chunk *chunk)
 	if (!turn_take(worker, chunk))
 		return;
 	hits->words += chunk->zeros / pass->info->word_size;
-	hits->zeros += chunk->zeros / pass->info->word_size;
+	hits->sifted.zeros += chunk->zeros / pass->info->word_size;
 	if (chunk->size == 0)
 		return;
 	hits_feed(hits, piece);
@@ -331,6 +332,24 @@ static bool survey_search(struct survey *pass, struct error *err)
 	}
 }
 
+// The most frequent size fields.
+static void fields_find(const uint64_t *counts, struct survey_result *ret)
+{
+	for (uint64_t value = 1; value < CHAIN_FIELDS; value++) {
+		const struct size_field field = {value, counts[value]};
+		size_t at = ret->field_count;
+		while (at > 0 && ret->fields[at - 1].count < field.count)
+			at--;
+		if (field.count == 0 || at == SIZE_FIELDS_MAX)
+			continue;
+		if (ret->field_count < SIZE_FIELDS_MAX)
+			ret->field_count++;
+		memmove(&ret->fields[at + 1], &ret->fields[at],
+			(ret->field_count - 1 - at) * sizeof field);
+		ret->fields[at] = field;
+	}
+}
+
 static bool survey_finish(struct survey *pass, struct error *err, struct survey_result *ret)
 {
 	struct hits **hits = calloc(pass->threads, sizeof *hits);
@@ -347,6 +366,7 @@ static bool survey_finish(struct survey *pass, struct error *err, struct survey_
 	const bool ok = hits != NULL ? hits_merge(hits, pass->threads, &pass->candidates, err, ret)
 				     : error_memory(err);
 	free(hits);
+	fields_find(pass->past.chain.fields, ret);
 	if (!ok)
 		survey_result_deinit(ret);
 	return ok;
@@ -379,7 +399,8 @@ static bool survey_init(struct survey *pass, const struct modules *modules, stru
 		.info = pass->info,
 		.places = pass->places,
 		.ranges = &pass->ranges,
-		.mark = ranges_mark_for(pass->options->level),
+		.sifter = &pass->sifter,
+		.sift = sift_for(pass->options->level),
 		.candidates = &pass->candidates,
 		.hash = &pass->hash,
 	};
@@ -397,7 +418,10 @@ static bool survey_init(struct survey *pass, const struct modules *modules, stru
 	for (unsigned i = 0; i < pass->threads; i++)
 		if (!worker_init(pass, &pass->workers[i], err))
 			return false;
-	return ranges_init(&pass->ranges, modules, err);
+	if (!ranges_init(&pass->ranges, modules, err))
+		return false;
+	sifter_init(&pass->sifter, pass->info, &pass->ranges, pass->places);
+	return true;
 }
 
 static void survey_deinit(struct survey *pass)
