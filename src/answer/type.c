@@ -164,7 +164,9 @@ static void candidates_list(struct candidates *candidates, const char *name, cha
 	const char *last = "";
 	for (size_t i = 0; i < candidates->count; i++)
 		candidates->list[i].distance = name_distance(candidates->list[i].name, name);
-	qsort(candidates->list, candidates->count, sizeof *candidates->list, candidate_compare);
+	if (candidates->count > 0)
+		qsort(candidates->list, candidates->count, sizeof *candidates->list,
+			candidate_compare);
 	ret[0] = '\0';
 	for (size_t i = 0; i < candidates->count && shown < NEAREST && used < size; i++) {
 		const struct candidate *candidate = &candidates->list[i];
