@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 
+#include "count/huge.h"
+
 bool gather_init(struct gather *gather, size_t slots, struct error *err)
 {
-	gather->entries = calloc(slots, sizeof *gather->entries);
+	gather->entries = huge_alloc(slots * sizeof *gather->entries);
 	gather->slots = slots;
 	gather->used = 0;
 	return gather->entries != NULL || error_memory(err);

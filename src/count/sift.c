@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "count/huge.h"
+
 #define ENTRIES 31
 // Words that a bucket gets on average: so few find it full.
 #define FILL 20
@@ -136,7 +138,7 @@ static bool sift_init(struct sift *sift, size_t room, uint64_t words, struct err
 	sift->bucket_count =
 		max_u64(BUCKETS_MIN, min_u64(wanted, room / 8 * 6 / sizeof *sift->buckets));
 	sift->bit_count = max_u64(64 * BUCKETS_MIN, min_u64(8 * words, room)) / 64 * 64;
-	sift->buckets = aligned_alloc(64, sift->bucket_count * sizeof *sift->buckets);
+	sift->buckets = huge_alloc(sift->bucket_count * sizeof *sift->buckets);
 	sift->bits = calloc(sift->bit_count / 64, sizeof *sift->bits);
 	return (sift->buckets != NULL && sift->bits != NULL) || error_memory(err);
 }
