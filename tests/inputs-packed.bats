@@ -59,6 +59,30 @@ spoil() {
 	done
 }
 
+# compressed: up to 255 bytes of standard input as compress(1) could write them, each as a code of 9 bits
+compressed() {
+	perl -e 'local $/; binmode STDIN;
+		print "\x1f\x9d\x90", pack "b*", join "", map { unpack "b9", pack "S<", $_ } unpack "C*", <STDIN>'
+}
+
+@test "compress: the table of the plain file; cut, damaged, or packed twice: what is left, or a message" {
+	local size
+	perl -e 'print pack "Q<*", map { $_ % 7 } 1 .. 26' >"$core"
+	compressed <"$core" >"$packed"
+	same "$packed" -r
+	for size in 2 3 4 100; do
+		head -c "$size" "$packed" >"$packed.cut"
+		run --separate-stderr "$TOPLEAK" -r --no-names "$packed.cut"
+		[ "$status" -eq $((size < 100)) ]
+	done
+	printf '\x1f\x9d\xff\1\2\3' >"$packed.odd"
+	topleak -1 "$packed.odd"
+	fails "its compress data are damaged or cut"
+	compressed <"$packed" >"$packed.twice"
+	topleak -1 -r "$packed.twice"
+	fails "its compress data are damaged or cut"
+}
+
 @test "every real core, in every format" {
 	[ -d "$cores" ] || skip "no $cores"
 	local each name packer wrong=()
