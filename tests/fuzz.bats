@@ -30,6 +30,29 @@ replay() {
 	replay report
 }
 
+@test "whole questions: command lines, dumps, programs, what they are compared with" {
+	replay answer
+}
+
+@test "dumps that come in order: the words of the plain file" {
+	replay packed
+}
+
+@test "texts, words, fields and layouts against plain loops" {
+	replay find
+}
+
+@test "saved results" {
+	replay saved
+}
+
+@test "every target is replayed, and every input that failed has one" {
+	local path
+	for path in "$repo"/tests/fuzz/*.c "$repo"/tests/fuzz/failed/*; do
+		[[ $path == */fuzz/replay.c ]] || grep -q "^	replay $(basename "$path" .c)$" "$repo/tests/fuzz.bats" || { echo "$path" && false; }
+	done
+}
+
 @test "dumps that are cut at every byte, and dumps with a bit flipped" {
 	local target seed=${SEED:-$RANDOM}
 	echo "SEED=$seed"
