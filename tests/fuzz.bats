@@ -11,7 +11,7 @@ replay() {
 	target=$(dirname "$TOPLEAK")/fuzz-$1
 	[ -x "$target" ] || skip "make check builds it: $target"
 	"$repo/tests/fuzz/seed" "$BATS_TEST_TMPDIR"
-	timeout -s KILL 120 "$target" "$BATS_TEST_TMPDIR/$1"/* $(find "$repo/tests/fuzz/failed/$1" -type f 2>/dev/null)
+	limited "$target" "$BATS_TEST_TMPDIR/$1"/* $(find "$repo/tests/fuzz/failed/$1" -type f 2>/dev/null)
 }
 
 @test "dumps and programs" {
@@ -69,5 +69,5 @@ replay() {
 			for (@all) { open my $out, ">:raw", "../x" . $n++ or die; print $out $_ }
 		}' "$seed"
 	cd ..
-	find . -maxdepth 1 -name 'x*' -print0 | sort -z | timeout -s KILL 300 xargs -0 "$target"
+	find . -maxdepth 1 -name 'x*' -print0 | sort -z | limited xargs -0 "$target"
 }

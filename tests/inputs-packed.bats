@@ -35,7 +35,7 @@ large_core() {
 same() {
 	topleak -0 --no-names -n 50 "${@:2}" "$core"
 	local table=$output
-	run --separate-stderr -0 timeout 60 "$TOPLEAK" --no-names -n 50 "${@:2}" "$1"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names -n 50 "${@:2}" "$1"
 	equal "$output" "$table"
 }
 
@@ -137,7 +137,7 @@ compressed() {
 	mkcore "$core" 'segments => [{ vaddr => 0x1000, bytes => "x" x 3_000_000 },
 		map { { type => 4, vaddr => 0, offset => 2_000_000 - 1000 * $_, filesz => 64 } } 1 .. 1500]'
 	zstd -qf "$core" -o "$packed"
-	run --separate-stderr -0 timeout 30 "$TOPLEAK" --no-names -m 16M "$packed"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names -m 16M "$packed"
 	contains "$output" "0x7878787878787878 : 375000"
 }
 
@@ -259,10 +259,10 @@ compressed() {
 		for ((at = 0; at < size; at += at < 32 ? 5 : size / 11)); do
 			cp "$packed.whole" "$packed"
 			spoil 2 "$at" "$packed"
-			run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$packed"
+			run --separate-stderr limited "$TOPLEAK" --no-names "$packed"
 			[ "$status" -le 1 ] && [ -n "$output$stderr" ] || { echo "$packer spoilt at $at: $status" && false; }
 			head -c "$at" "$packed.whole" >"$packed"
-			run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$packed"
+			run --separate-stderr limited "$TOPLEAK" --no-names "$packed"
 			[ "$status" -le 1 ] && [ -n "$stderr" ] || { echo "$packer cut at $at: $status" && false; }
 		done
 	done
@@ -310,7 +310,7 @@ compressed() {
 		head -c 1073741824 /dev/zero | zstd -qc >"$packed.zeros"
 		for _ in {1..64}; do cat "$packed.zeros"; done
 	} >"$packed"
-	run --separate-stderr -0 timeout 20 "$TOPLEAK" --no-names "$packed"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names "$packed"
 	equal "$output" "0x0000000000000005 : 2"
 }
 
@@ -318,7 +318,7 @@ compressed() {
 	needs zstd
 	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [5, 5] }]'
 	zstd -q --ultra --long=31 --no-check -c <"$core" >"$packed"
-	run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$packed"
+	run --separate-stderr limited "$TOPLEAK" --no-names "$packed"
 	[ "$status" -le 1 ] && [ -n "$output$stderr" ]
 }
 
