@@ -102,7 +102,8 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
-FUZZ := $(sort $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))))
+FUZZ := $(filter-out replay $(if $(filter 1,$(HAVE_JANSSON)),,answer report saved) $(if $(filter 1,$(HAVE_LIBARCHIVE)),,packed),$(sort \
+	$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))))
 FUZZ_SECONDS ?= 60
 FUZZ_ENGINE ?= tests/fuzz/replay.c
 $(BUILD)/fuzz-%: tests/fuzz/%.c tests/fuzz/fuzz.h tests/fuzz/replay.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))

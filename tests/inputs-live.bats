@@ -20,7 +20,7 @@ start() {
 	read -r ready <"$program.out"
 	[ "$ready" = ready ]
 	# The second thread, too, is to stand still.
-	sleep 0.2
+	[ "$1" != still ] || await stands_still "$pid" 2
 	"$TOPLEAK" --pid "$pid" -n 1 >/dev/null 2>"$program.err" || ! grep -q "may not read" "$program.err" || skip "processes may not be read here"
 }
 
@@ -45,8 +45,8 @@ rows() {
 		exec "$BATS_TEST_TMPDIR/still" "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/out" 3>&-
 	) &
 	pid=$!
-	until grep -qs ready "$BATS_TEST_TMPDIR/out"; do sleep 0.1; done
-	sleep 0.2
+	await grep -qs ready "$BATS_TEST_TMPDIR/out"
+	await stands_still "$pid" 2
 	topleak -0 --no-names -n 100000 --pid "$pid"
 	table=$output
 	topleak -0 -o json --pid "$pid"
@@ -142,7 +142,7 @@ rows() {
 	start restless
 	local i
 	for i in {1..8}; do
-		run --separate-stderr -0 timeout 60 "$TOPLEAK" --no-names -n 100 -j 4 --pid "$pid"
+		run --separate-stderr -0 limited "$TOPLEAK" --no-names -n 100 -j 4 --pid "$pid"
 		[ "${#lines[@]}" -ge 10 ]
 		[ "${#stderr_lines[@]}" -le 1 ]
 		[ -z "$stderr" ] || contains "$stderr" "skipped"

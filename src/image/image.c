@@ -420,6 +420,34 @@ size_t image_read(const struct image *image, uint64_t address, void *buffer, siz
 	return done;
 }
 
+uint64_t image_next(const struct image *image, uint64_t address)
+{
+	const struct image_info *info = &image->info;
+	const struct image_segment *segment = segment_find(info, address, true);
+	unsigned char byte;
+	if (segment != NULL) {
+		const uint64_t offset = segment->offset + (address - segment->address);
+		uint64_t end;
+		return file_has_data(&image->file, offset, segment->offset + segment->present, &end)
+			       ? address
+			       : address + (end - offset);
+	}
+	if (image_read_overlay(image, address, &byte, 1) > 0)
+		return address;
+	// What the overlay has may begin, or no longer be hidden, at one of these.
+	uint64_t next = image->overlay != NULL ? overlay_next(image->overlay, address) : UINT64_MAX;
+	const size_t following = segments_up_to(info, address);
+	if (following < info->segment_count)
+		next = min_u64(next, info->segments[following].address);
+	segment = segment_find(info, address, false);
+	if (segment != NULL) {
+		const uint64_t inside = address - segment->address;
+		const uint64_t end = inside < segment->saved ? segment->saved : segment->size;
+		next = min_u64(next, address + min_u64(end - inside, UINT64_MAX - address));
+	}
+	return next;
+}
+
 void image_set_overlay(struct image *image, const struct overlay *overlay)
 {
 	image->overlay = overlay;

@@ -117,6 +117,9 @@ const struct image_info *image_info(const struct image *image);
 // the mapped files' segments and small ones can be read, as many as fit the memory; if they have
 // not come by in a scan yet, a compressed file is read for that (so not while a scan is open).
 size_t image_read(const struct image *image, uint64_t address, void *buffer, size_t size);
+// The first address from this one on at which image_read may find anything but the zeros of a hole;
+// UINT64_MAX if there is none. To go through memory of which much may be missing.
+uint64_t image_next(const struct image *image, uint64_t address);
 // Read one word of the dump's class and byte order at address.
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
 // The segment that holds address, saved or not; NULL if none.

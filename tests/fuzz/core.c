@@ -3,10 +3,6 @@
 // A dump and its program, both hostile: headers, notes, scan, modules, kinds, names. The first four
 // bytes are options; then, if the option says so, the length of the dump in four bytes, the dump,
 // the program.
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "base/guard.h"
 #include "fuzz.h"
 #include "image/image.h"
@@ -16,14 +12,6 @@
 #define CHUNKS 64
 
 enum { EXE = 1, KINDS_ONLY = 2, RAW = 4, WORD4 = 8, BIG = 16, SCAN_FIRST = 32 };
-
-static int memory_file(const uint8_t *data, size_t size, char path[static 32])
-{
-	const int fd = memfd_create("input", MFD_CLOEXEC);
-	CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-	snprintf(path, 32, "/proc/self/fd/%d", fd);
-	return fd;
-}
 
 static void scan(struct image *image)
 {
