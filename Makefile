@@ -101,7 +101,7 @@ $(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/na
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/test-heap: tests/heap.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+$(BUILD)/test-heap $(BUILD)/test-lost: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
@@ -122,11 +122,11 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-check: all $(BUILD)/test-engine $(BUILD)/test-filter $(BUILD)/test-heap $(FUZZ:%=$(BUILD)/fuzz-%)
+check: all $(BUILD)/test-engine $(BUILD)/test-filter $(BUILD)/test-heap $(BUILD)/test-lost $(FUZZ:%=$(BUILD)/fuzz-%)
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(BUILD)/asan/test-heap $(FUZZ:%=$(BUILD)/asan/fuzz-%)
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(BUILD)/asan/test-heap $(BUILD)/asan/test-lost $(FUZZ:%=$(BUILD)/asan/fuzz-%)
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:

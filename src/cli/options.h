@@ -35,7 +35,8 @@ struct options {
 	enum cpu_level level;		       // from the environment
 	uint64_t sort;			       // enum type_sort (types/types.h)
 	const char *diff;		       // NULL: not given
-	bool types, sort_given;
+	bool types, leaks, sort_given;
+	bool exact_pointers;
 	const char *find;   // what to look for; NULL: nothing
 	const char *type;   // the class or symbol to look for; NULL: none
 	const char *member; // fields, as members_parse (find/member.h) has them; NULL: none

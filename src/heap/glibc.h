@@ -9,5 +9,9 @@
 bool glibc_walk(const struct image *image, const struct places *places,
 	const struct heap_options *options, struct error *err, struct heap *ret);
 
+// Add a range to a list of the heap. False if memory runs out.
+bool heap_add_range(struct heap_range **list, size_t *count, size_t *capacity, uint64_t start,
+	uint64_t end);
+
 // Make the levels of a heap that is complete.
 bool heap_index(struct heap *heap, struct error *err);

@@ -327,6 +327,7 @@ void image_close(struct image *image)
 	file_close(&image->file);
 	free(image->info.segments);
 	free(image->info.process.threads);
+	free(image->info.process.registers);
 	free(image->info.process.mappings);
 	free(image->ranges);
 	free(image->strings);
@@ -416,6 +417,29 @@ size_t image_read(const struct image *image, uint64_t address, void *buffer, siz
 		done += piece;
 	}
 	return done;
+}
+
+size_t image_read_registers(const struct image *image, size_t index, void *buffer, size_t size)
+{
+	const struct image_registers *registers = &image->info.process.registers[index];
+	struct error ignored = {0};
+	if (size > registers->size)
+		size = registers->size;
+	return file_read(&image->file, registers->offset, buffer, size, &ignored) ? size : 0;
+}
+
+bool image_has_data(const struct image *image, uint64_t address, uint64_t limit, uint64_t *ret)
+{
+	const struct image_segment *segment = segment_find(&image->info, address, true);
+	*ret = limit;
+	if (segment == NULL)
+		return true;
+	const uint64_t skipped = address - segment->address;
+	const uint64_t size = min_u64(limit - address, segment->present - skipped);
+	const uint64_t offset = segment->offset + skipped;
+	const bool data = file_has_data(&image->file, offset, offset + size, ret);
+	*ret = address + (*ret - offset);
+	return data;
 }
 
 void image_set_overlay(struct image *image, const struct overlay *overlay)

@@ -71,6 +71,20 @@ struct report_old {
 	const char *doubt;  // files without which its types have no names, ", " between them
 };
 
+// What the rows of a table of lost objects rest on. Counts are of objects, bytes of their chunks.
+struct report_leaks {
+	uint64_t lost_count, lost_bytes;
+	uint64_t direct_count, direct_bytes; // of these, no other lost object points at them
+	uint64_t used_count, used_bytes;     // all that was not freed
+	uint64_t free_bytes;		     // of the heap
+	uint64_t unwalked_bytes;	     // that look like heap, but could not be walked
+	uint64_t breaks;		     // places where a heap is damaged
+	uint64_t break_address;		     // the first one
+	uint64_t unread_bytes; // that could not be read: what they point at may seem to be lost
+	const char *allocator; // "glibc"
+	bool exact;	       // pointers to the inside of objects were left out
+};
+
 // What the rows of a table of types rest on.
 struct report_types {
 	uint64_t types;			   // rows that there would be without a limit
@@ -82,11 +96,12 @@ struct report_types {
 	bool lower;	   // the dump is cut: counts are lower bounds
 	unsigned name_width, module_width; // columns of the longest texts that follow
 	const struct report_old *old;	   // NULL: no comparison
+	const struct report_leaks *leaks;  // NULL: the rows are of all objects, not of lost ones
 };
 
 // One answer, before its rows.
 struct report_head {
-	const char *mode;    // "words", "types", "types-diff", "strings", "find"
+	const char *mode;    // "words", "types", "types-diff", "leaks", "leaks-diff", "strings", "find"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -188,7 +203,8 @@ struct report_type {
 	double share; // of the heap and anonymous memory, 0 to 1
 	uint64_t sites[REPORT_SITES];
 	uint64_t secondary, embedded, freed;
-	const uint64_t *examples; // addresses
+	uint64_t direct, direct_bytes; // of lost objects
+	const uint64_t *examples;      // addresses
 	unsigned example_count;
 	// Of a comparison.
 	int64_t more_count, more_bytes;
