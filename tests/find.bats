@@ -163,6 +163,9 @@ texts() {
 	cp "$(der_core)" "$core"
 	topleak -0 --type Der --member 8:uint64 -n 2 "$stripped" "$core"
 	equal "$output" "$expected"
+	# A class without objects is found, too.
+	topleak -0 --type std::bad_cast "$(der_core)"
+	[[ ${lines[0]} =~ ^0x[0-9a-f]{16}' : '[0-9]+'  vtable for std::bad_cast+16 (libstdc++.so.6'.*')'$ ]]
 	topleak -2 --type Dur "$(der_core)"
 	fails "--type Dur" "nearest: Der"
 	topleak -2 --type Der --no-names "$(der_core)"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What the words around a place hold, over many places, in one pass and little memory: for each
-// offset a table of its frequent values (the "space-saving" algorithm of Metwally, Agrawal and
-// El Abbadi, 2005, in buckets), the distinct values up to a limit, and a sample of places.
+// offset a table of its frequent values, whose counts are exact or bounded, bounds for all others,
+// the distinct values up to a limit, and a sample of places.
 #pragma once
 
 #include <stdbool.h>
