@@ -101,6 +101,9 @@ $(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/na
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
+$(BUILD)/test-heap: tests/heap.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
 FUZZ := $(sort $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))))
 FUZZ_SECONDS ?= 60
@@ -119,11 +122,11 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-check: all $(BUILD)/test-engine $(BUILD)/test-filter $(FUZZ:%=$(BUILD)/fuzz-%)
+check: all $(BUILD)/test-engine $(BUILD)/test-filter $(BUILD)/test-heap $(FUZZ:%=$(BUILD)/fuzz-%)
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(FUZZ:%=$(BUILD)/asan/fuzz-%)
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(BUILD)/asan/test-heap $(FUZZ:%=$(BUILD)/asan/fuzz-%)
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "heap/chunks.h"
+
+#include <stdlib.h>
+
+// So many sound chunks in a row are no coincidence.
+#define SOUND_CHUNKS 20
+
+bool addresses_add(struct addresses *addresses, uint64_t address)
+{
+	if (addresses->count == addresses->capacity) {
+		const size_t wanted = 2 * addresses->capacity + 16;
+		uint64_t *list = reallocarray(addresses->list, wanted, sizeof *list);
+		if (list == NULL)
+			return false;
+		addresses->list = list;
+		addresses->capacity = wanted;
+	}
+	addresses->list[addresses->count++] = address;
+	return true;
+}
+
+static int address_compare(const void *left, const void *right)
+{
+	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	return a < b ? -1 : a > b;
+}
+
+void addresses_sort(struct addresses *addresses)
+{
+	if (addresses->count > 0)
+		qsort(addresses->list, addresses->count, sizeof *addresses->list, address_compare);
+}
+
+bool addresses_have(const struct addresses *addresses, uint64_t address)
+{
+	return addresses->count > 0 && bsearch(&address, addresses->list, addresses->count,
+					       sizeof address, address_compare) != NULL;
+}
+
+bool window_init(struct window *window, const struct chains *chains)
+{
+	*window = (struct window){.chains = chains, .bytes = malloc(WINDOW_SIZE)};
+	return window->bytes != NULL;
+}
+
+void window_deinit(struct window *window)
+{
+	free(window->bytes);
+}
+
+bool window_move(struct window *window, uint64_t address)
+{
+	window->address = address;
+	window->size = image_read(window->chains->image, address, window->bytes, WINDOW_SIZE);
+	return window->size >= 2 * (size_t)window->chains->word;
+}
+
+bool window_word(const struct window *window, uint64_t address, uint64_t *ret)
+{
+	const struct chains *chains = window->chains;
+	const uint64_t inside = address - window->address;
+	if (inside < window->size && window->size - inside >= chains->word) {
+		*ret = word_load(window->bytes + inside, chains->word, chains->order);
+		return true;
+	}
+	return image_read_word(chains->image, address, ret);
+}
+
+// ---- chains
+
+bool is_top(const struct chains *chains, const struct stretch *stretch, uint64_t address,
+	uint64_t field)
+{
+	const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
+	return (field & CHUNK_FLAGS) == PREV_INUSE && size >= 4 * (uint64_t)chains->word &&
+	       size % (2 * chains->word) == 0 && size <= stretch->end - address &&
+	       (size == stretch->end - address || addresses_have(&chains->tops, address));
+}
+
+bool chunk_read(const struct window *window, const struct stretch *stretch, uint64_t address,
+	uint64_t *field)
+{
+	const unsigned word = window->chains->word;
+	if (address >= stretch->end || stretch->end - address < 4 * (uint64_t)word ||
+		!window_word(window, address + word, field))
+		return false;
+	const uint64_t size = *field & ~(uint64_t)CHUNK_FLAGS;
+	if (size < 4 * (uint64_t)word || size % (2 * word) != 0 || size > stretch->end - address)
+		return false;
+	return (*field & (IS_MMAPPED | NON_MAIN_ARENA)) == stretch->arena ||
+	       is_top(window->chains, stretch, address, *field);
+}
+
+uint64_t fence_size(const struct window *window, const struct stretch *stretch, uint64_t address)
+{
+	const unsigned word = window->chains->word;
+	uint64_t first, second;
+	if (address >= stretch->end || stretch->end - address < 4 * (uint64_t)word ||
+		!window_word(window, address + word, &first) ||
+		!window_word(window, address + 3 * (uint64_t)word, &second) ||
+		(first & ~(uint64_t)PREV_INUSE) != 2 * (uint64_t)word)
+		return 0;
+	if (stretch->arena == 0)
+		return second == (2 * (uint64_t)word | PREV_INUSE) ? 4 * (uint64_t)word : 0;
+	// At the end of a heap of a further arena, but for what alignment leaves.
+	return second == PREV_INUSE && stretch->end - address < 8 * (uint64_t)word
+		       ? stretch->end - address
+		       : 0;
+}
+
+bool tells_before(const struct window *window, uint64_t address, uint64_t field, uint64_t size)
+{
+	uint64_t before;
+	return (field & PREV_INUSE) != 0 ||
+	       (window_word(window, address, &before) && before == size);
+}
+
+bool chain_begins(const struct window *window, const struct stretch *stretch, uint64_t address,
+	unsigned least)
+{
+	uint64_t field, end_field;
+	if (!chunk_read(window, stretch, address, &field) || (field & PREV_INUSE) == 0)
+		return false;
+	for (unsigned i = 1; i < SOUND_CHUNKS; i++) {
+		const bool top = is_top(window->chains, stretch, address, field);
+		const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
+		if (top && addresses_have(&window->chains->tops, address))
+			return true;
+		address += size;
+		if (address == stretch->end)
+			return i >= least;
+		if (!chunk_read(window, stretch, address, &field)) {
+			return i >= least && fence_size(window, stretch, address) > 0 &&
+			       window_word(window, address + window->chains->word, &end_field) &&
+			       tells_before(window, address, end_field, size);
+		}
+		if (!tells_before(window, address, field, size))
+			return false;
+	}
+	return true;
+}
+
+bool chain_search(struct window *window, const struct stretch *stretch, uint64_t from,
+	uint64_t limit, uint64_t *ret)
+{
+	const unsigned word = window->chains->word, unit = 2 * word;
+	uint64_t at = (from + unit - 1) / unit * unit;
+	limit = min_u64(limit, stretch->end);
+	for (; at >= from && at < limit; at += unit) {
+		const uint64_t inside = at - window->address;
+		if (inside >= window->size || window->size - inside < unit) {
+			if (!window_move(window, at)) {
+				// What is not there is skipped.
+				const uint64_t next = (at + PAGE) / PAGE * PAGE;
+				if (next < at)
+					return false;
+				at = next - unit;
+				continue;
+			}
+		}
+		if (chain_begins(window, stretch, at, 2)) {
+			*ret = at;
+			return true;
+		}
+	}
+	return false;
+}
+
+uint64_t chain_end(struct window *window, const struct stretch *stretch, uint64_t address)
+{
+	uint64_t field;
+	while (chunk_read(window, stretch, address, &field)) {
+		const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
+		const bool top = addresses_have(&window->chains->tops, address);
+		address += size;
+		if (top)
+			return address;
+		if (address - window->address >= window->size)
+			window_move(window, address);
+	}
+	return address + fence_size(window, stretch, address);
+}

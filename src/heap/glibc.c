@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+#include "heap/glibc.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+#include "heap/arena.h"
+#include "heap/chunks.h"
+#include "heap/lists.h"
+
+// A first chunk is not farther behind the structures that begin a heap.
+#define FIRST_CHUNK_MAX ((uint64_t)512)
+
+// A region, and what its chain is expected to fill.
+struct plan {
+	struct heap_region region;
+	struct stretch stretch;
+};
+
+struct builder {
+	struct chains chains;
+	const struct places *places;
+	struct heap *heap;
+	struct window window;
+	struct arenas arenas;
+	struct plan *plans; // owned
+	size_t count, capacity;
+	struct addresses mapped; // chunks that were mapped one by one; owned
+	size_t segment;		 // the first one that may be of use for the next place
+};
+
+static bool plan_add(struct builder *builder, enum heap_region_kind kind, uint64_t start,
+	uint64_t end, struct stretch stretch)
+{
+	if (start >= end)
+		return true;
+	if (builder->count == builder->capacity) {
+		const size_t wanted = 2 * builder->capacity + 16;
+		struct plan *plans = reallocarray(builder->plans, wanted, sizeof *plans);
+		if (plans == NULL)
+			return false;
+		builder->plans = plans;
+		builder->capacity = wanted;
+	}
+	builder->plans[builder->count++] =
+		(struct plan){{.kind = kind, .start = start, .end = end}, stretch};
+	return true;
+}
+
+// The first stretch at address or behind, and before end, that the dump has without a gap. False if
+// there is none.
+static bool present_next(const struct builder *builder, uint64_t address, uint64_t end,
+	uint64_t *start, uint64_t *stop)
+{
+	const struct image_info *info = image_info(builder->chains.image);
+	*start = *stop = 0;
+	for (size_t i = builder->segment; i < info->segment_count; i++) {
+		const struct image_segment *segment = &info->segments[i];
+		const uint64_t from = max_u64(address, segment->address);
+		const uint64_t to = min_u64(end, segment->address + segment->present);
+		if (segment->address >= end || (*stop != 0 && segment->address > *stop))
+			break;
+		if (from >= to)
+			continue;
+		if (*stop == 0)
+			*start = from;
+		else if (from > *stop)
+			break;
+		*stop = max_u64(*stop, to);
+	}
+	return *stop != 0;
+}
+
+// Segments that end before the place are no longer of use.
+static void segments_skip(struct builder *builder, uint64_t address)
+{
+	const struct image_info *info = image_info(builder->chains.image);
+	while (builder->segment < info->segment_count &&
+		info->segments[builder->segment].address + info->segments[builder->segment].size <=
+			address)
+		builder->segment++;
+}
+
+// ---- the heap that grows with brk(2)
+
+static bool break_add(struct builder *builder, uint64_t start, uint64_t end)
+{
+	uint64_t at = start, from, to;
+	while (at < end && present_next(builder, at, end, &from, &to)) {
+		const struct stretch stretch = {end, 0};
+		uint64_t first;
+		builder->heap->missing += from - at;
+		at = to;
+		if (!chain_search(&builder->window, &stretch, from, to, &first)) {
+			builder->heap->foreign += to - from;
+			continue;
+		}
+		builder->heap->foreign += first - from;
+		if (!plan_add(builder, HEAP_MAIN, first, to, stretch))
+			return false;
+	}
+	builder->heap->missing += end - at;
+	return true;
+}
+
+static bool breaks_add(struct builder *builder)
+{
+	const struct places *places = builder->places;
+	for (size_t i = 0; i < places->count;) {
+		const uint64_t start = places->spans[i].start;
+		uint64_t end = places->spans[i].end;
+		if (places->list[i++].type != PLACE_BREAK)
+			continue;
+		for (; i < places->count && places->list[i].type == PLACE_BREAK &&
+			places->spans[i].start == end;
+			i++)
+			end = places->spans[i].end;
+		builder->segment = 0;
+		if (!break_add(builder, start, end))
+			return false;
+	}
+	return true;
+}
+
+// ---- heaps of further arenas
+
+static bool arena_heap_add(struct builder *builder, uint64_t address)
+{
+	const struct chains *chains = &builder->chains;
+	struct heap_info info;
+	uint64_t from, to;
+	if (!heap_info_read(chains, address, &info))
+		return true;
+	const uint64_t end = address + info.size;
+	uint64_t at = address + 4 * (uint64_t)chains->word;
+	builder->segment = 0;
+	if (!present_next(builder, address, end, &from, &to) || from != address) {
+		builder->heap->missing += info.size;
+		return true;
+	}
+	for (size_t i = 0; i < builder->arenas.count; i++)
+		if (builder->arenas.list[i].bins - address < info.size)
+			at = builder->arenas.list[i].end;
+	const struct stretch stretch = {end, NON_MAIN_ARENA};
+	const uint64_t unit = 2 * (uint64_t)chains->word, limit = at + FIRST_CHUNK_MAX;
+	for (at = (at + unit - 1) / unit * unit; at < limit && at < to; at += unit)
+		if (chain_begins(&builder->window, &stretch, at, 1))
+			break;
+	if (at >= limit || at >= to) {
+		builder->heap->broken += info.size;
+		return true;
+	}
+	builder->heap->overhead += at - address;
+	builder->heap->missing += end - to;
+	return plan_add(builder, HEAP_ARENA, at, to, stretch);
+}
+
+// ---- chunks that were mapped one by one
+
+// glibc, malloc/malloc.c, sysmalloc_mmap: the chunk of a mapping begins where it begins, but for
+// alignment; what is left free before is its first word, with bit 0 for huge pages since 2.35. It
+// ends where the mapping ends, or, since 2.43, a header before that.
+static bool mapped_read(const struct builder *builder, uint64_t page, uint64_t chunk, uint64_t *end)
+{
+	const unsigned word = builder->chains.word;
+	unsigned char bytes[16];
+	if (image_read(builder->chains.image, chunk, bytes, 2 * word) != 2 * word)
+		return false;
+	const uint64_t before = word_load(bytes, word, builder->chains.order);
+	const uint64_t field = word_load(bytes + word, word, builder->chains.order);
+	const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
+	if ((field & CHUNK_FLAGS) != IS_MMAPPED || (before & ~(uint64_t)1) != chunk - page ||
+		size < 4 * (uint64_t)word || size > UINT64_MAX - PAGE - chunk)
+		return false;
+	*end = chunk + size;
+	if (*end % PAGE != 0)
+		*end += 2 * word;
+	return *end % PAGE == 0;
+}
+
+// The chunk that begins the mapping at page, whether it is the first that it had or a later one
+// that memalign has cut out. False if there is none.
+static bool mapped_find(
+	const struct builder *builder, uint64_t page, uint64_t *chunk, uint64_t *end)
+{
+	const unsigned word = builder->chains.word;
+	uint64_t first = page, inner_end;
+	if (!mapped_read(builder, page, first, end)) {
+		first += 8;
+		if (word == 8 || !mapped_read(builder, page, first, end))
+			return false;
+	}
+	*chunk = first;
+	for (uint64_t alignment = 4 * word; alignment < *end - first && alignment != 0;
+		alignment *= 2) {
+		uint64_t inner = ((first + 2 * word + alignment - 1) & ~(alignment - 1)) - 2 * word;
+		if (inner - first < 4 * word)
+			inner += alignment;
+		if (inner < *end && mapped_read(builder, page, inner, &inner_end) &&
+			inner_end == *end)
+			*chunk = inner;
+	}
+	return true;
+}
+
+static bool mapped_add(struct builder *builder, uint64_t page, uint64_t chunk, uint64_t end)
+{
+	struct plan *last = builder->count > 0 ? &builder->plans[builder->count - 1] : NULL;
+	builder->heap->mapped.count++;
+	builder->heap->mapped.bytes += end - page;
+	if (!addresses_add(&builder->mapped, chunk))
+		return false;
+	if (last != NULL && last->region.kind == HEAP_MAPPED && last->region.end == page) {
+		last->region.end = end;
+		return true;
+	}
+	return plan_add(builder, HEAP_MAPPED, chunk, end, (struct stretch){0});
+}
+
+// A part of the main heap that was mapped because brk(2) failed begins at page.
+static bool main_find(
+	struct builder *builder, uint64_t page, uint64_t end, uint64_t *chunk, uint64_t *stop)
+{
+	const struct chains *chains = &builder->chains;
+	const struct stretch stretch = {end, 0};
+	uint64_t field;
+	*chunk = page;
+	if (!chain_begins(&builder->window, &stretch, *chunk, UINT32_MAX)) {
+		*chunk += 8;
+		if (chains->word == 8 ||
+			!chain_begins(&builder->window, &stretch, *chunk, UINT32_MAX))
+			return false;
+	}
+	*stop = chain_end(&builder->window, &stretch, *chunk);
+	// Where it breaks, the rest may go on.
+	if (*stop < end && chunk_read(&builder->window, &stretch, *stop, &field))
+		*stop = end;
+	return true;
+}
+
+// Look at every page from start to end, which the dump has, but those inside what is found.
+static bool pages_probe(
+	struct builder *builder, uint64_t start, uint64_t end, uint64_t place_end, bool main)
+{
+	uint64_t at = (start + PAGE - 1) / PAGE * PAGE, chunk, stop;
+	while (at >= start && at < end) {
+		if (mapped_find(builder, at, &chunk, &stop) && stop <= place_end) {
+			if (!mapped_add(builder, at, chunk, stop))
+				return false;
+			at = stop;
+		} else if (main && main_find(builder, at, place_end, &chunk, &stop)) {
+			if (!plan_add(builder, HEAP_MAIN, chunk, min_u64(stop, end),
+				    (struct stretch){stop, 0}))
+				return false;
+			at = (stop + PAGE - 1) / PAGE * PAGE;
+		} else {
+			at += PAGE;
+		}
+	}
+	return true;
+}
+
+static bool places_probe(struct builder *builder)
+{
+	const struct places *places = builder->places;
+	uint64_t main_bytes = 0, claimed = UINT64_MAX;
+	for (size_t i = 0; i < builder->count; i++)
+		if (builder->plans[i].region.kind == HEAP_MAIN)
+			main_bytes += builder->plans[i].region.end - builder->plans[i].region.start;
+	for (size_t i = 0; i < builder->arenas.count; i++)
+		if (!builder->arenas.list[i].further && builder->arenas.list[i].system != 0)
+			claimed = builder->arenas.list[i].system;
+	builder->segment = 0;
+	for (size_t i = 0; i < places->count; i++) {
+		uint64_t at = places->spans[i].start, from, to;
+		const uint64_t end = places->spans[i].end;
+		if (places->list[i].type != PLACE_BLOCKS && places->list[i].type != PLACE_ANON)
+			continue;
+		segments_skip(builder, at);
+		for (; at < end && present_next(builder, at, end, &from, &to); at = to) {
+			const struct image_segment *segment =
+				image_segment_at(builder->chains.image, from);
+			if (segment != NULL && (segment->flags & PF_W) != 0 &&
+				!pages_probe(builder, from, to, end, main_bytes < claimed))
+				return false;
+		}
+	}
+	return true;
+}
+
+// ---- the whole
+
+static int plan_compare(const void *left, const void *right)
+{
+	const struct plan *a = left, *b = right;
+	return a->region.start < b->region.start ? -1 : a->region.start > b->region.start;
+}
+
+// Put the regions in order and give each its bits. What overlaps is in damaged dumps only.
+static bool regions_init(struct builder *builder, struct stretch **stretches)
+{
+	struct heap *heap = builder->heap;
+	qsort(builder->plans, builder->count, sizeof *builder->plans, plan_compare);
+	heap->regions = calloc(builder->count + 1, sizeof *heap->regions);
+	*stretches = calloc(builder->count + 1, sizeof **stretches);
+	if (heap->regions == NULL || *stretches == NULL)
+		return false;
+	uint64_t slots = 0;
+	for (size_t i = 0; i < builder->count; i++) {
+		struct heap_region region = builder->plans[i].region;
+		const size_t count = heap->region_count;
+		if (count > 0 && region.start < heap->regions[count - 1].end)
+			continue;
+		region.slot = (size_t)slots;
+		slots += ((region.end - region.start) / heap->unit / 64 + 1) * 64;
+		(*stretches)[count] = builder->plans[i].stretch;
+		heap->regions[heap->region_count++] = region;
+	}
+	heap->slot_count = (size_t)slots;
+	heap->used = calloc(heap->slot_count / 64 + 1, sizeof *heap->used);
+	return heap->used != NULL;
+}
+
+static void mapped_mark(struct builder *builder)
+{
+	struct heap *heap = builder->heap;
+	for (size_t i = 0; i < builder->mapped.count; i++) {
+		const struct heap_region *region = heap_region_at(heap, builder->mapped.list[i]);
+		if (region == NULL || region->kind != HEAP_MAPPED)
+			continue;
+		const size_t slot = heap_slot(heap, region, builder->mapped.list[i]);
+		heap->used[slot / 64] |= (uint64_t)1 << slot % 64;
+	}
+}
+
+static bool arenas_learn(struct builder *builder)
+{
+	struct heap *heap = builder->heap;
+	if (!arenas_find(&builder->chains, builder->places, &builder->arenas))
+		return false;
+	heap->arenas = builder->arenas.count;
+	for (size_t i = 0; i < builder->arenas.count; i++) {
+		const struct arena *arena = &builder->arenas.list[i];
+		heap->claimed += arena->system;
+		if (arena->top != 0 && !addresses_add(&builder->chains.tops, arena->top))
+			return false;
+	}
+	addresses_sort(&builder->chains.tops);
+	return true;
+}
+
+static bool regions_find(struct builder *builder)
+{
+	if (!window_init(&builder->window, &builder->chains) || !arenas_learn(builder) ||
+		!breaks_add(builder))
+		return false;
+	for (size_t i = 0; i < builder->arenas.heaps.count; i++)
+		if (!arena_heap_add(builder, builder->arenas.heaps.list[i]))
+			return false;
+	if (builder->count == 0 && builder->arenas.count == 0)
+		return true;
+	builder->heap->allocator = HEAP_GLIBC;
+	return places_probe(builder);
+}
+
+bool glibc_walk(const struct image *image, const struct places *places,
+	const struct heap_options *options, struct error *err, struct heap *ret)
+{
+	const struct image_info *info = image_info(image);
+	struct builder builder = {
+		.chains = {.image = image, .word = info->word_size, .order = info->order},
+		.places = places,
+		.heap = ret,
+	};
+	struct stretch *stretches = NULL;
+	struct addresses caches = {0};
+	bool ok =
+		(regions_find(&builder) && regions_init(&builder, &stretches)) || error_memory(err);
+	if (ok) {
+		mapped_mark(&builder);
+		ok = chunks_walk(&builder.chains, options, stretches, ret, err, &caches);
+	}
+	if (ok && !ret->partial)
+		lists_clear(&builder.chains, &caches, &builder.arenas, ret);
+	ret->in_use.count += ret->mapped.count;
+	ret->in_use.bytes += ret->mapped.bytes;
+	window_deinit(&builder.window);
+	arenas_deinit(&builder.arenas);
+	free(builder.chains.tops.list);
+	free(builder.plans);
+	free(builder.mapped.list);
+	free(stretches);
+	free(caches.list);
+	return ok;
+}

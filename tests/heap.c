@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+//
+// The walk through the heaps of a core, by itself.
+//
+//   heap [-j THREADS] [-c] [-f] CORE    prints what it found as JSON
+//
+// -c: with the address of every chunk in use. -f: also look for the chunk of every address of each
+// region with heap_find, and compare with the bits; exit status 1 if one is wrong.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heap/heap.h"
+#include "names/names.h"
+
+static const char *const kinds[] = {"main", "arena", "mapped"};
+
+static void tally_print(const char *name, struct heap_tally tally)
+{
+	printf(",\n\"%s\": {\"count\": %" PRIu64 ", \"bytes\": %" PRIu64 "}", name, tally.count,
+		tally.bytes);
+}
+
+static void number_print(const char *name, uint64_t number)
+{
+	printf(",\n\"%s\": %" PRIu64, name, number);
+}
+
+static size_t region_slots(const struct heap *heap, const struct heap_region *region)
+{
+	return (size_t)((region->end - region->start) / heap->unit);
+}
+
+static void regions_print(const struct heap *heap)
+{
+	printf(",\n\"regions\": [");
+	for (size_t i = 0; i < heap->region_count; i++) {
+		const struct heap_region *region = &heap->regions[i];
+		printf("%s{\"kind\": \"%s\", \"start\": \"0x%" PRIx64 "\", \"end\": \"0x%" PRIx64
+		       "\"}",
+			i > 0 ? ", " : "", kinds[region->kind], region->start, region->end);
+	}
+	printf("],\n\"breaks\": [");
+	for (size_t i = 0; i < heap->break_count && i < HEAP_BREAKS_MAX; i++)
+		printf("%s{\"chunk\": \"0x%" PRIx64 "\", \"address\": \"0x%" PRIx64
+		       "\", \"resumed\": \"0x%" PRIx64 "\"}",
+			i > 0 ? ", " : "", heap->breaks[i].chunk, heap->breaks[i].address,
+			heap->breaks[i].resumed);
+	printf("]");
+}
+
+static void chunks_print(const struct heap *heap)
+{
+	const char *comma = "";
+	printf(",\n\"chunks\": [");
+	for (size_t i = 0; i < heap->region_count; i++) {
+		const struct heap_region *region = &heap->regions[i];
+		for (size_t k = 0; k < region_slots(heap, region); k++)
+			if (heap_is_used(heap, region->slot + k)) {
+				printf("%s\"0x%" PRIx64 "\"", comma,
+					region->start + k * heap->unit);
+				comma = ",";
+			}
+	}
+	printf("]");
+}
+
+// The number of addresses for which heap_find is wrong.
+static uint64_t find_check(const struct heap *heap)
+{
+	uint64_t wrong = 0, count = 0;
+	for (size_t i = 0; i < heap->region_count; i++) {
+		const struct heap_region *region = &heap->regions[i];
+		uint64_t expected = 0, chunk;
+		for (size_t k = 0; k < region_slots(heap, region); k++) {
+			const uint64_t address = region->start + k * heap->unit;
+			if (heap_is_used(heap, region->slot + k)) {
+				expected = address;
+				count++;
+			}
+			if (!heap_find(heap, address + k % heap->unit, &chunk))
+				chunk = 0;
+			wrong += chunk != expected;
+		}
+		wrong += heap_region_at(heap, region->start) != region;
+		wrong += heap_region_at(heap, region->end) == region;
+	}
+	return wrong + (count != heap->in_use.count);
+}
+
+static void heap_print(const struct heap *heap, double seconds)
+{
+	printf("{\"allocator\": \"%s\"", heap->allocator == HEAP_GLIBC ? "glibc" : "unknown");
+	tally_print("in_use", heap->in_use);
+	tally_print("mapped", heap->mapped);
+	tally_print("binned", heap->binned);
+	tally_print("fast", heap->fast);
+	tally_print("cached", heap->cached);
+	number_print("overhead", heap->overhead);
+	number_print("foreign", heap->foreign);
+	number_print("broken", heap->broken);
+	number_print("missing", heap->missing);
+	number_print("break_count", heap->break_count);
+	number_print("arenas", heap->arenas);
+	number_print("caches", heap->caches);
+	number_print("lists_broken", heap->lists_broken);
+	number_print("claimed", heap->claimed);
+	printf(",\n\"seconds\": %.3f", seconds);
+	regions_print(heap);
+}
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int run(const char *path, unsigned threads, bool chunks, bool find)
+{
+	static const atomic_int stop;
+	const struct image_options image_options = {.memory = (size_t)32 << 20};
+	const struct heap_options options = {.threads = threads, .stop = &stop};
+	const struct names_options names_options = {.kinds_only = true};
+	struct image *image = NULL;
+	struct names *names = NULL;
+	struct heap heap = {0};
+	struct diag diag;
+	struct error err = {0};
+	double seconds = 0;
+	uint64_t wrong = 0;
+	diag_init(&diag, stderr);
+	bool ok = image_open(path, &image_options, &diag, &err, &image) &&
+		  names_create(image, &names_options, &diag, &err, &names);
+	if (ok) {
+		seconds = now();
+		ok = heap_walk(image, names_places(names), &options, &err, &heap);
+		seconds = now() - seconds;
+	}
+	if (ok) {
+		heap_print(&heap, seconds);
+		if (chunks)
+			chunks_print(&heap);
+		if (find) {
+			wrong = find_check(&heap);
+			number_print("wrong", wrong);
+		}
+		puts("}");
+	} else {
+		diag_error(&diag, &err);
+	}
+	heap_deinit(&heap);
+	names_destroy(names);
+	image_close(image);
+	diag_deinit(&diag);
+	return !ok || wrong > 0;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned threads = 1;
+	bool chunks = false, find = false;
+	int option;
+	while ((option = getopt(argc, argv, "cfj:")) != -1)
+		switch (option) {
+		case 'c':
+			chunks = true;
+			break;
+		case 'f':
+			find = true;
+			break;
+		case 'j':
+			threads = (unsigned)atoi(optarg);
+			break;
+		default:
+			return 2;
+		}
+	return optind + 1 == argc ? run(argv[optind], threads, chunks, find) : 2;
+}
