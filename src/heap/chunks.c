@@ -69,15 +69,6 @@ bool window_word(const struct window *window, uint64_t address, uint64_t *ret)
 
 // ---- chains
 
-bool is_top(const struct chains *chains, const struct stretch *stretch, uint64_t address,
-	uint64_t field)
-{
-	const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
-	return (field & CHUNK_FLAGS) == PREV_INUSE && size >= 4 * (uint64_t)chains->word &&
-	       size % (2 * chains->word) == 0 && size <= stretch->end - address &&
-	       (size == stretch->end - address || addresses_have(&chains->tops, address));
-}
-
 bool chunk_read(const struct window *window, const struct stretch *stretch, uint64_t address,
 	uint64_t *field)
 {
@@ -85,11 +76,11 @@ bool chunk_read(const struct window *window, const struct stretch *stretch, uint
 	if (address >= stretch->end || stretch->end - address < 4 * (uint64_t)word ||
 		!window_word(window, address + word, field))
 		return false;
-	const uint64_t size = *field & ~(uint64_t)CHUNK_FLAGS;
+	const uint64_t size = chunk_size(*field);
 	if (size < 4 * (uint64_t)word || size % (2 * word) != 0 || size > stretch->end - address)
 		return false;
-	return (*field & (IS_MMAPPED | NON_MAIN_ARENA)) == stretch->arena ||
-	       is_top(window->chains, stretch, address, *field);
+	// In a further arena, those that are free have the flag or not.
+	return (*field & (IS_MMAPPED | NON_MAIN_ARENA) & ~stretch->arena) == 0;
 }
 
 uint64_t fence_size(const struct window *window, const struct stretch *stretch, uint64_t address)
@@ -109,34 +100,34 @@ uint64_t fence_size(const struct window *window, const struct stretch *stretch, 
 		       : 0;
 }
 
-bool tells_before(const struct window *window, uint64_t address, uint64_t field, uint64_t size)
+bool chunk_follows(const struct window *window, const struct stretch *stretch, uint64_t address,
+	uint64_t field, uint64_t before)
 {
-	uint64_t before;
-	return (field & PREV_INUSE) != 0 ||
-	       (window_word(window, address, &before) && before == size);
+	uint64_t size;
+	if ((field & PREV_INUSE) != 0)
+		return (before & NON_MAIN_ARENA) == stretch->arena;
+	return window_word(window, address, &size) && size == chunk_size(before);
 }
 
 bool chain_begins(const struct window *window, const struct stretch *stretch, uint64_t address,
 	unsigned least)
 {
-	uint64_t field, end_field;
+	uint64_t field, next;
 	if (!chunk_read(window, stretch, address, &field) || (field & PREV_INUSE) == 0)
 		return false;
 	for (unsigned i = 1; i < SOUND_CHUNKS; i++) {
-		const bool top = is_top(window->chains, stretch, address, field);
-		const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
-		if (top && addresses_have(&window->chains->tops, address))
+		if (addresses_have(&window->chains->tops, address))
 			return true;
-		address += size;
+		address += chunk_size(field);
 		if (address == stretch->end)
 			return i >= least;
-		if (!chunk_read(window, stretch, address, &field)) {
+		if (!chunk_read(window, stretch, address, &next))
 			return i >= least && fence_size(window, stretch, address) > 0 &&
-			       window_word(window, address + window->chains->word, &end_field) &&
-			       tells_before(window, address, end_field, size);
-		}
-		if (!tells_before(window, address, field, size))
+			       window_word(window, address + window->chains->word, &next) &&
+			       chunk_follows(window, stretch, address, next, field);
+		if (!chunk_follows(window, stretch, address, next, field))
 			return false;
+		field = next;
 	}
 	return true;
 }
@@ -171,9 +162,8 @@ uint64_t chain_end(struct window *window, const struct stretch *stretch, uint64_
 {
 	uint64_t field;
 	while (chunk_read(window, stretch, address, &field)) {
-		const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
 		const bool top = addresses_have(&window->chains->tops, address);
-		address += size;
+		address += chunk_size(field);
 		if (top)
 			return address;
 		if (address - window->address >= window->size)

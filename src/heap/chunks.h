@@ -5,10 +5,10 @@
 // Source: glibc, malloc/malloc.c, struct malloc_chunk. A chunk at address p has at p the size of
 // the chunk before it, if that one is free, and at p + word its own size, a multiple of two words,
 // with three flags: 1 the chunk before it is in use, 2 it was mapped by itself, 4 it is not in the
-// main arena. The object begins at p + 2 * word and may use the first word of the chunk behind it.
-// The chunk behind begins at p + size. The last one, the top, is free, and never has flag 4; what
-// is behind it is not malloc's. Where a heap had to end, two chunks of two words or less (sysmalloc
-// calls them fenceposts) stand in the place of the top.
+// main arena (if it is in use; else 4 may be missing). The object begins at p + 2 * word and may
+// use the first word of the chunk behind it. The chunk behind begins at p + size. The last one, the
+// top, is free; what is behind it is not malloc's. Where a heap had to end, two chunks of two words
+// or less (sysmalloc calls them fenceposts) stand in the place of the top.
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +18,11 @@
 #include "heap/heap.h"
 
 enum chunk_flags { PREV_INUSE = 1, IS_MMAPPED = 2, NON_MAIN_ARENA = 4, CHUNK_FLAGS = 7 };
+
+static inline uint64_t chunk_size(uint64_t field)
+{
+	return field & ~(uint64_t)CHUNK_FLAGS;
+}
 
 #define PAGE ((uint64_t)4096)
 
@@ -56,17 +61,16 @@ bool window_word(const struct window *window, uint64_t address, uint64_t *ret);
 // A stretch of memory that one chain is expected to fill.
 struct stretch {
 	uint64_t end;
-	unsigned arena; // NON_MAIN_ARENA or 0: the flag that all but the top have
+	unsigned arena; // NON_MAIN_ARENA or 0: the flag that all chunks in use have
 };
 
 // The size field of a chunk at address that can be part of a chain; false if there is none.
 bool chunk_read(const struct window *window, const struct stretch *stretch, uint64_t address,
 	uint64_t *field);
-// Whether field, of a chunk at address, can be the size field of a top.
-bool is_top(const struct chains *chains, const struct stretch *stretch, uint64_t address,
-	uint64_t field);
-// Whether what the chunk at address, which follows one of size, says of that is right.
-bool tells_before(const struct window *window, uint64_t address, uint64_t field, uint64_t size);
+// Whether a chunk at address with this size field can follow one whose size field is before: what
+// it says of it is right.
+bool chunk_follows(const struct window *window, const struct stretch *stretch, uint64_t address,
+	uint64_t field, uint64_t before);
 // The bytes that two chunks at address take that stand for the end of a heap; 0: there are none.
 uint64_t fence_size(const struct window *window, const struct stretch *stretch, uint64_t address);
 // Whether a chain of sound chunks begins at address: so many that it is no coincidence, or at least

@@ -51,7 +51,8 @@ struct walker {
 	struct walk *walk;
 	struct piece *piece;
 	struct window window;
-	uint64_t at, size; // the current chunk, whose header is sound; not tallied yet
+	// The current chunk, whose header is sound, and its size field. It is not tallied yet.
+	uint64_t at, field;
 	pthread_t thread;
 };
 
@@ -154,7 +155,7 @@ static bool gap_cross(struct walker *walker, enum gap gap, uint64_t address, uin
 	if (!chunk_read(&walker->window, &piece->stretch, found, &field))
 		return piece_leave(walker, gap, found, max_u64(found, piece->end));
 	walker->at = found;
-	walker->size = field & ~(uint64_t)CHUNK_FLAGS;
+	walker->field = field;
 	return true;
 }
 
@@ -179,7 +180,7 @@ static uint64_t inner_chain(struct walker *walker, uint64_t next)
 	while (from < limit && chain_search(&walker->window, stretch, from, limit, &found)) {
 		uint64_t field, at = found;
 		while (at < next && chunk_read(&walker->window, stretch, at, &field)) {
-			at += field & ~(uint64_t)CHUNK_FLAGS;
+			at += chunk_size(field);
 			if (at - walker->window.address >= walker->window.size)
 				window_move(&walker->window, at);
 		}
@@ -196,7 +197,7 @@ static bool step_broken(struct walker *walker, uint64_t next)
 	const uint64_t inner = inner_chain(walker, next);
 	break_add(walker, walker->at, next);
 	if (inner == 0) {
-		chunk_used(walker, walker->at, walker->size);
+		chunk_used(walker, walker->at, chunk_size(walker->field));
 		return gap_search(walker, GAP_BROKEN, next);
 	}
 	chunk_used(walker, walker->at, inner - walker->at);
@@ -210,30 +211,29 @@ static bool step_odd(struct walker *walker)
 	struct piece *piece = walker->piece;
 	const struct stretch *stretch = &piece->stretch;
 	struct window *window = &walker->window;
-	const uint64_t next = walker->at + walker->size;
-	const unsigned word = window->chains->word;
+	const uint64_t size = chunk_size(walker->field), next = walker->at + size;
 	uint64_t field, fence;
 	if (next >= stretch->end || addresses_have(&window->chains->tops, walker->at)) {
-		chunk_free(walker, walker->size);
+		chunk_free(walker, size);
 		if (next >= stretch->end)
 			return piece_leave(walker, GAP_NONE, next, next);
 		return gap_search(walker, GAP_FOREIGN, next);
 	}
-	if (!window_word(window, next + word, &field)) {
+	if (!window_word(window, next + window->chains->word, &field)) {
 		// What a cut has taken away was in use more likely than not.
-		chunk_used(walker, walker->at, walker->size);
+		chunk_used(walker, walker->at, size);
 		return gap_search(walker, GAP_MISSING, next);
 	}
-	if (!tells_before(window, next, field, walker->size))
+	if (!chunk_follows(window, stretch, next, field, walker->field))
 		return step_broken(walker, next);
 	fence = fence_size(window, stretch, next);
 	if (fence == 0 && !chunk_read(window, stretch, next, &field))
 		return step_broken(walker, next);
 	if ((field & PREV_INUSE) != 0) {
-		chunk_used(walker, walker->at, walker->size);
-		cache_offer(walker, walker->at, walker->size);
+		chunk_used(walker, walker->at, size);
+		cache_offer(walker, walker->at, size);
 	} else {
-		chunk_free(walker, walker->size);
+		chunk_free(walker, size);
 	}
 	if (fence > 0) {
 		piece->overhead += fence;
@@ -242,7 +242,7 @@ static bool step_odd(struct walker *walker)
 		return gap_search(walker, GAP_FOREIGN, next + fence);
 	}
 	walker->at = next;
-	walker->size = field & ~(uint64_t)CHUNK_FLAGS;
+	walker->field = field;
 	return true;
 }
 
@@ -255,22 +255,25 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 	const struct heap *heap = walker->walk->heap;
 	const uint64_t end = piece->stretch.end, limit = piece->end, least = 4 * (uint64_t)word;
 	const uint64_t region_start = piece->region->start, arena = piece->stretch.arena;
+	// Bits of a size field that must not be set.
+	const uint64_t wrong = ((2 * word - 1) & ~(uint64_t)PREV_INUSE) & ~arena;
 	const size_t region_slot = piece->region->slot;
 	const unsigned char *bytes = window->bytes;
-	uint64_t at = walker->at, size = walker->size;
+	uint64_t at = walker->at, field = walker->field;
 	uint64_t used = 0, used_bytes = 0, unused = 0, unused_bytes = 0;
 	while (at < limit) {
-		const uint64_t next = at + size, offset = next - window->address;
+		const uint64_t size = chunk_size(field), next = at + size;
+		const uint64_t offset = next - window->address;
 		if (offset >= window->size || window->size - offset < 2 * word || next >= end)
 			break;
-		const uint64_t field = word_load(bytes + offset + word, word, order);
-		const uint64_t follows = field & ~(uint64_t)CHUNK_FLAGS;
-		if ((field & (IS_MMAPPED | NON_MAIN_ARENA)) != arena || follows < least ||
-			(follows & (2 * word - 1)) != 0 || follows > end - next)
+		const uint64_t behind = word_load(bytes + offset + word, word, order);
+		if ((behind & wrong) != 0 || behind < least || chunk_size(behind) > end - next)
 			break;
-		if ((field & PREV_INUSE) != 0) {
+		if ((behind & PREV_INUSE) != 0) {
 			const size_t slot =
 				region_slot + (size_t)((at - region_start) / (2 * word));
+			if ((field & NON_MAIN_ARENA) != arena)
+				break;
 			heap->used[slot / 64] |= (uint64_t)1 << slot % 64;
 			used++;
 			used_bytes += size;
@@ -283,10 +286,10 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 			break;
 		}
 		at = next;
-		size = follows;
+		field = behind;
 	}
 	walker->at = at;
-	walker->size = size;
+	walker->field = field;
 	piece->in_use.count += used;
 	piece->in_use.bytes += used_bytes;
 	piece->binned.count += unused;
@@ -314,9 +317,9 @@ static void piece_walk(struct walker *walker, struct piece *piece, uint64_t entr
 	if (!chunk_read(window, &piece->stretch, entry, &field))
 		return;
 	piece->entry = walker->at = entry;
-	walker->size = field & ~(uint64_t)CHUNK_FLAGS;
+	walker->field = field;
 	do {
-		next = walker->at + walker->size;
+		next = walker->at + chunk_size(walker->field);
 		if (!window_has(window, next) && next < piece->stretch.end)
 			window_move(window, next);
 		// The loop is made for the usual case, and for the rest.
@@ -328,7 +331,7 @@ static void piece_walk(struct walker *walker, struct piece *piece, uint64_t entr
 			piece_leave(walker, GAP_NONE, walker->at, walker->at);
 			return;
 		}
-		next = walker->at + walker->size;
+		next = walker->at + chunk_size(walker->field);
 		// It may have been only the end of the window.
 	} while ((!window_has(window, next) && next < piece->stretch.end &&
 			 window_move(window, next)) ||
