@@ -101,6 +101,7 @@ static void heap_print(const struct heap *heap, double seconds)
 	tally_print("cached", heap->cached);
 	number_print("overhead", heap->overhead);
 	number_print("foreign", heap->foreign);
+	number_print("outside", heap->outside);
 	number_print("broken", heap->broken);
 	number_print("missing", heap->missing);
 	number_print("break_count", heap->break_count);

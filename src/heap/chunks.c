@@ -86,18 +86,26 @@ bool chunk_read(const struct window *window, const struct stretch *stretch, uint
 uint64_t fence_size(const struct window *window, const struct stretch *stretch, uint64_t address)
 {
 	const unsigned word = window->chains->word;
-	uint64_t first, second;
-	if (address >= stretch->end || stretch->end - address < 4 * (uint64_t)word ||
-		!window_word(window, address + word, &first) ||
-		!window_word(window, address + 3 * (uint64_t)word, &second) ||
-		(first & ~(uint64_t)PREV_INUSE) != 2 * (uint64_t)word)
+	const uint64_t header = 2 * (uint64_t)word, fence = header | PREV_INUSE;
+	uint64_t first, second, third;
+	if (address >= stretch->end || stretch->end - address < 2 * header ||
+		!window_word(window, address + word, &first))
 		return 0;
-	if (stretch->arena == 0)
-		return second == (2 * (uint64_t)word | PREV_INUSE) ? 4 * (uint64_t)word : 0;
-	// At the end of a heap of a further arena, but for what alignment leaves.
-	return second == PREV_INUSE && stretch->end - address < 8 * (uint64_t)word
-		       ? stretch->end - address
-		       : 0;
+	if (stretch->arena != 0) {
+		// At the end of a heap of a further arena, but for what alignment leaves.
+		const uint64_t size = first & ~(uint64_t)PREV_INUSE;
+		return (size == header || first == (2 * header | PREV_INUSE)) &&
+				       window_word(window, address + size + word, &second) &&
+				       second == PREV_INUSE && stretch->end - address < 5 * header
+			       ? stretch->end - address
+			       : 0;
+	}
+	if ((first & ~(uint64_t)PREV_INUSE) != header ||
+		!window_word(window, address + header + word, &second) || second != fence)
+		return 0;
+	return window_word(window, address + 2 * header + word, &third) && third == fence
+		       ? 3 * header
+		       : 2 * header;
 }
 
 bool chunk_follows(const struct window *window, const struct stretch *stretch, uint64_t address,
@@ -158,16 +166,21 @@ bool chain_search(struct window *window, const struct stretch *stretch, uint64_t
 	return false;
 }
 
-uint64_t chain_end(struct window *window, const struct stretch *stretch, uint64_t address)
+bool chain_end(
+	struct window *window, const struct stretch *stretch, uint64_t address, uint64_t *ret)
 {
-	uint64_t field;
-	while (chunk_read(window, stretch, address, &field)) {
-		const bool top = addresses_have(&window->chains->tops, address);
-		address += chunk_size(field);
-		if (top)
-			return address;
+	uint64_t field, before = 0, fence;
+	for (; chunk_read(window, stretch, address, &field); before = field) {
+		if (before != 0 && !chunk_follows(window, stretch, address, field, before))
+			break;
+		*ret = address + chunk_size(field);
+		if (addresses_have(&window->chains->tops, address))
+			return true;
+		address = *ret;
 		if (address - window->address >= window->size)
 			window_move(window, address);
 	}
-	return address + fence_size(window, stretch, address);
+	fence = fence_size(window, stretch, address);
+	*ret = address + fence;
+	return before != 0 && fence > 0;
 }

@@ -71,7 +71,7 @@ bool chunk_read(const struct window *window, const struct stretch *stretch, uint
 // it says of it is right.
 bool chunk_follows(const struct window *window, const struct stretch *stretch, uint64_t address,
 	uint64_t field, uint64_t before);
-// The bytes that two chunks at address take that stand for the end of a heap; 0: there are none.
+// The bytes that chunks at address take that stand for the end of a heap; 0: there are none.
 uint64_t fence_size(const struct window *window, const struct stretch *stretch, uint64_t address);
 // Whether a chain of sound chunks begins at address: so many that it is no coincidence, or at least
 // least up to an end that is right.
@@ -81,9 +81,10 @@ bool chain_begins(const struct window *window, const struct stretch *stretch, ui
 // The window moves.
 bool chain_search(struct window *window, const struct stretch *stretch, uint64_t from,
 	uint64_t limit, uint64_t *ret);
-// Where the chain that begins at address ends: behind its top or its fenceposts, or where it
-// breaks.
-uint64_t chain_end(struct window *window, const struct stretch *stretch, uint64_t address);
+// Follow the chain that begins at address to where it ends. False if that is neither behind a top
+// that is known, nor behind chunks that stand for an end.
+bool chain_end(
+	struct window *window, const struct stretch *stretch, uint64_t address, uint64_t *ret);
 
 // Follow the chains of the regions of heap that are not HEAP_MAPPED, each with the stretch of the
 // same index, with several threads. Sets bits, and the tallies but for fast and cached; *ret gets

@@ -92,10 +92,10 @@ static bool break_add(struct builder *builder, uint64_t start, uint64_t end)
 		builder->heap->missing += from - at;
 		at = to;
 		if (!chain_search(&builder->window, &stretch, from, to, &first)) {
-			builder->heap->foreign += to - from;
+			builder->heap->outside += to - from;
 			continue;
 		}
-		builder->heap->foreign += first - from;
+		builder->heap->outside += first - from;
 		if (!plan_add(builder, HEAP_MAIN, first, to, stretch))
 			return false;
 	}
@@ -217,25 +217,29 @@ static bool mapped_add(struct builder *builder, uint64_t page, uint64_t chunk, u
 	return plan_add(builder, HEAP_MAPPED, chunk, end, (struct stretch){0});
 }
 
-// A part of the main heap that was mapped because brk(2) failed begins at page.
+// Whether a part of the main heap that was mapped because brk(2) failed begins at chunk. Such a
+// part can be short, but then it ends as it should.
+static bool main_begins(struct builder *builder, uint64_t chunk, uint64_t end, uint64_t *stop)
+{
+	const struct stretch stretch = {end, 0};
+	uint64_t field;
+	if (!chunk_read(&builder->window, &stretch, chunk, &field) || (field & PREV_INUSE) == 0)
+		return false;
+	if (chain_end(&builder->window, &stretch, chunk, stop))
+		return true;
+	// Where it breaks, it may go on.
+	*stop = end;
+	return chain_begins(&builder->window, &stretch, chunk, UINT32_MAX);
+}
+
 static bool main_find(
 	struct builder *builder, uint64_t page, uint64_t end, uint64_t *chunk, uint64_t *stop)
 {
-	const struct chains *chains = &builder->chains;
-	const struct stretch stretch = {end, 0};
-	uint64_t field;
 	*chunk = page;
-	if (!chain_begins(&builder->window, &stretch, *chunk, UINT32_MAX)) {
-		*chunk += 8;
-		if (chains->word == 8 ||
-			!chain_begins(&builder->window, &stretch, *chunk, UINT32_MAX))
-			return false;
-	}
-	*stop = chain_end(&builder->window, &stretch, *chunk);
-	// Where it breaks, the rest may go on.
-	if (*stop < end && chunk_read(&builder->window, &stretch, *stop, &field))
-		*stop = end;
-	return true;
+	if (main_begins(builder, page, end, stop))
+		return true;
+	*chunk = page + 8;
+	return builder->chains.word == 4 && main_begins(builder, *chunk, end, stop);
 }
 
 // Look at every page from start to end, which the dump has, but those inside what is found.

@@ -70,7 +70,9 @@ struct heap {
 	// Not in use: in bins, or the rest at the end of a heap; in fastbins; in threads' caches.
 	struct heap_tally binned, fast, cached;
 	uint64_t overhead; // bytes of the allocator's own: of arenas, and between regions' chunks
-	uint64_t foreign;  // bytes in between that are not the allocator's
+	uint64_t foreign;  // bytes between chunks that are not the allocator's
+	uint64_t outside;  // bytes of what grows with brk(2), before the first chunk or behind the
+			   // last
 	uint64_t broken;   // bytes between a break and where the chain goes on
 	uint64_t missing;  // bytes that the dump does not have
 	struct heap_break *breaks; // sorted by address; the first HEAP_BREAKS_MAX; owned

@@ -212,7 +212,11 @@ static bool step_odd(struct walker *walker)
 	const struct stretch *stretch = &piece->stretch;
 	struct window *window = &walker->window;
 	const uint64_t size = chunk_size(walker->field), next = walker->at + size;
-	uint64_t field, fence;
+	uint64_t field, fence = fence_size(window, stretch, walker->at);
+	if (fence > 0) {
+		piece->overhead += fence;
+		return piece_leave(walker, GAP_NONE, stretch->end, stretch->end);
+	}
 	if (next >= stretch->end || addresses_have(&window->chains->tops, walker->at)) {
 		chunk_free(walker, size);
 		if (next >= stretch->end)
@@ -384,13 +388,15 @@ struct joint {
 	uint64_t next, gap_start;
 };
 
-static void gap_close(struct heap *heap, const struct joint *joint, uint64_t end)
+// The gap goes up to end: of the region, or where a chunk begins.
+static void gap_close(struct heap *heap, const struct joint *joint, uint64_t end, bool last)
 {
 	if (joint->gap == GAP_NONE || end <= joint->gap_start)
 		return;
 	*(joint->gap == GAP_BROKEN	    ? &heap->broken
-		: joint->gap == GAP_FOREIGN ? &heap->foreign
-					    : &heap->missing) += end - joint->gap_start;
+		: joint->gap == GAP_MISSING ? &heap->missing
+		: last			    ? &heap->outside
+					    : &heap->foreign) += end - joint->gap_start;
 	if (joint->gap == GAP_BROKEN && heap->break_count <= HEAP_BREAKS_MAX)
 		heap->breaks[heap->break_count - 1].resumed = end;
 }
@@ -407,7 +413,7 @@ static bool piece_join(
 		piece_walk(walker, piece, known ? joint->next : 0, joint->next);
 	if (piece->entry == 0)
 		return true;
-	gap_close(walker->walk->heap, joint, piece->entry);
+	gap_close(walker->walk->heap, joint, piece->entry, false);
 	*joint = (struct joint){piece->gap, piece->next, piece->gap_start};
 	return tally_merge(walker->walk, piece, ret);
 }
@@ -420,7 +426,7 @@ static bool pieces_join(struct walk *walk, struct walker *walker, struct address
 		for (; i < walk->piece_count && walk->pieces[i].region == region; i++)
 			if (!piece_join(walker, &walk->pieces[i], &joint, ret))
 				return false;
-		gap_close(walk->heap, &joint, region->end);
+		gap_close(walk->heap, &joint, region->end, true);
 	}
 	return !atomic_load(&walk->failed);
 }
