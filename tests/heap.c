@@ -125,7 +125,7 @@ static int run(const char *path, unsigned threads, bool chunks, bool find)
 	static const atomic_int stop;
 	const struct image_options image_options = {.memory = (size_t)32 << 20};
 	const struct heap_options options = {.threads = threads, .stop = &stop};
-	const struct names_options names_options = {.kinds_only = true};
+	const struct names_options names_options = {0};
 	struct image *image = NULL;
 	struct names *names = NULL;
 	struct heap heap = {0};

@@ -23,6 +23,7 @@ struct finder {
 	struct arenas *arenas;
 	unsigned char *block; // BLOCK_SIZE; owned
 	unsigned failures;
+	size_t segment; // the first one that may be of use for the next place
 };
 
 static uint64_t load(const struct chains *chains, const unsigned char *bytes, size_t word)
@@ -93,10 +94,10 @@ static struct arena arena_read(
 	if (ret.top == address - 2 * word)
 		ret.top = 0;
 	ret.next = load(chains, tail, 0);
+	// A link before it is either 0 or greater than both, a number of threads is small.
 	for (size_t i = 1; i < WORDS_BEHIND - 1; i++) {
 		const uint64_t system = load(chains, tail, i);
-		if (is_page(system) && is_page(load(chains, tail, i + 1)) &&
-			load(chains, tail, i + 1) >= system) {
+		if (system >= PAGE && load(chains, tail, i + 1) >= system) {
 			ret.system = system;
 			ret.end = behind + i * word;
 			break;
@@ -128,25 +129,34 @@ static bool arena_add(struct finder *finder, const struct arena *arena)
 	return true;
 }
 
-// Find the bins to which an empty one at address belongs, with the bytes around it. False if there
-// are none.
+// Read size bytes at address; what the dump has not before the page of the last one becomes zeros.
+static bool read_around(const struct chains *chains, uint64_t address, unsigned char *bytes,
+	size_t size, size_t needed)
+{
+	const size_t spare = size - needed;
+	if (image_read(chains->image, address, bytes, size) == size)
+		return true;
+	const size_t skipped = (size_t)min_u64(spare, -address % PAGE);
+	memset(bytes, 0, skipped);
+	return image_read(chains->image, address + skipped, bytes + skipped, size - skipped) ==
+	       size - skipped;
+}
+
+// Find the bins to which an empty one at address belongs. False if there are none.
 static bool arena_around(struct finder *finder, uint64_t address, struct arena *ret)
 {
 	const struct chains *chains = finder->chains;
 	const unsigned word = chains->word;
 	unsigned char bytes[8 * (4 * BINS + WORDS_BEHIND) + BINMAP_SIZE];
+	// The bins begin here at the earliest, if it is the last one.
 	const size_t before = (size_t)2 * (BINS - 1) * word;
 	const size_t behind = (size_t)(2 * BINS + WORDS_BEHIND) * word + BINMAP_SIZE;
+	if (!read_around(chains, address - before, bytes, before + behind, behind))
+		return false;
 	for (size_t i = 0; i < BINS; i++) {
-		const size_t skipped = before - 2 * i * word;
-		const uint64_t base = address - 2 * i * word;
-		// The bytes from the lowest place on that the bins can begin at are read once.
-		if (i == 0 && image_read(chains->image, address - before, bytes, before) != before)
-			memset(bytes, 0, before);
-		if (i == 0 && image_read(chains->image, address, bytes + before, behind) < behind)
-			return false;
-		if (bins_are_sound(chains, base, bytes + skipped)) {
-			*ret = arena_read(chains, base, bytes + skipped);
+		const size_t back = 2 * i * word;
+		if (bins_are_sound(chains, address - back, bytes + before - back)) {
+			*ret = arena_read(chains, address - back, bytes + before - back);
 			return true;
 		}
 	}
@@ -230,14 +240,28 @@ static bool arena_find_heaps(struct finder *finder, const struct arena *arena)
 	return true;
 }
 
-static bool is_writable(const struct chains *chains, uint64_t address)
-{
-	const struct image_segment *segment = image_segment_at(chains->image, address);
-	return segment != NULL && (segment->flags & PF_W) != 0;
-}
-
 // Small places that belong to no file may be the data of one of which nothing is known.
 #define SMALL_PLACE ((uint64_t)4 << 20)
+
+// Look at those parts of a place that could be written to.
+static bool place_scan(struct finder *finder, const struct span *span)
+{
+	const struct image_info *info = image_info(finder->chains->image);
+	while (finder->segment < info->segment_count &&
+		info->segments[finder->segment].address + info->segments[finder->segment].size <=
+			span->start)
+		finder->segment++;
+	for (size_t i = finder->segment; i < info->segment_count; i++) {
+		const struct image_segment *segment = &info->segments[i];
+		const uint64_t start = max_u64(span->start, segment->address);
+		const uint64_t end = min_u64(span->end, segment->address + segment->present);
+		if (segment->address >= span->end)
+			break;
+		if ((segment->flags & PF_W) != 0 && start < end && !arena_scan(finder, start, end))
+			return false;
+	}
+	return true;
+}
 
 static bool places_scan(struct finder *finder, const struct places *places)
 {
@@ -248,11 +272,9 @@ static bool places_scan(struct finder *finder, const struct places *places)
 		if (type == PLACE_ARENA && heap_info_read(finder->chains, span->start, &info)) {
 			if (!heap_add(finder, span->start) || !arena_scan_at(finder, info.arena))
 				return false;
-		} else if ((type == PLACE_MODULE ||
-				   (type == PLACE_ANON &&
-					   span->end - span->start <= SMALL_PLACE)) &&
-			   is_writable(finder->chains, span->start)) {
-			if (!arena_scan(finder, span->start, span->end))
+		} else if (type == PLACE_MODULE ||
+			   (type == PLACE_ANON && span->end - span->start <= SMALL_PLACE)) {
+			if (!place_scan(finder, span))
 				return false;
 		}
 	}

@@ -83,19 +83,33 @@ static void segments_skip(struct builder *builder, uint64_t address)
 
 // ---- the heap that grows with brk(2)
 
+// What is not said to be the heap but lies before it in the same segment may be: the break need not
+// be at the beginning of a page, and pages of 64 KiB are known.
+#define BREAK_BEFORE ((uint64_t)64 << 10)
+
+static uint64_t break_start(const struct builder *builder, uint64_t start)
+{
+	const struct image_segment *segment = image_segment_at(builder->chains.image, start - 1);
+	if (start == 0 || segment == NULL || (segment->flags & PF_W) == 0)
+		return start;
+	return max_u64(segment->address, start - min_u64(start, BREAK_BEFORE));
+}
+
 static bool break_add(struct builder *builder, uint64_t start, uint64_t end)
 {
-	uint64_t at = start, from, to;
+	const struct stretch stretch = {end, 0};
+	uint64_t at = start, search = break_start(builder, start), from, to;
 	while (at < end && present_next(builder, at, end, &from, &to)) {
-		const struct stretch stretch = {end, 0};
 		uint64_t first;
 		builder->heap->missing += from - at;
+		if (at != start)
+			search = from;
 		at = to;
-		if (!chain_search(&builder->window, &stretch, from, to, &first)) {
+		if (!chain_search(&builder->window, &stretch, search, to, &first)) {
 			builder->heap->outside += to - from;
 			continue;
 		}
-		builder->heap->outside += first - from;
+		builder->heap->outside += first - min_u64(first, from);
 		if (!plan_add(builder, HEAP_MAIN, first, to, stretch))
 			return false;
 	}
