@@ -53,20 +53,27 @@ bool heap_info_read(const struct chains *chains, uint64_t address, struct heap_i
 	return ret->arena != 0 && ret->arena % PAGE <= ARENA_OFFSET_MAX && ret->previous != address;
 }
 
+// Whether the word at address, which a bin leads to, leads back to it. What is not in the dump, but
+// was in the process, may.
+static bool leads_back(const struct chains *chains, uint64_t address, uint64_t chunk)
+{
+	uint64_t word;
+	if (image_read_word(chains->image, address, &word))
+		return word == chunk;
+	return image_segment_at(chains->image, address) != NULL;
+}
+
 // Whether the pair of words at the address of a bin are the ends of its ring.
 static bool bin_is_sound(const struct chains *chains, uint64_t address, const unsigned char *bytes)
 {
 	const unsigned word = chains->word;
 	const uint64_t chunk = address - 2 * word;
 	const uint64_t first = load(chains, bytes, 0), last = load(chains, bytes, 1);
-	uint64_t back, forth;
 	if (first == chunk || last == chunk)
 		return first == last;
-	return first % (2 * word) == 0 && last % (2 * word) == 0 && first != 0 && last != 0 &&
-	       (!image_read_word(chains->image, first + 3 * (uint64_t)word, &back) ||
-		       back == chunk) &&
-	       (!image_read_word(chains->image, last + 2 * (uint64_t)word, &forth) ||
-		       forth == chunk);
+	return first % (2 * word) == 0 && last % (2 * word) == 0 &&
+	       leads_back(chains, first + 3 * (uint64_t)word, chunk) &&
+	       leads_back(chains, last + 2 * (uint64_t)word, chunk);
 }
 
 static bool bins_are_sound(
