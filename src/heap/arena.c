@@ -288,6 +288,24 @@ static bool places_scan(struct finder *finder, const struct places *places)
 	return true;
 }
 
+// Arenas are linked in a ring, by where their structures begin.
+static void arenas_find_starts(const struct chains *chains, struct arenas *arenas)
+{
+	struct addresses links = {0};
+	for (size_t i = 0; i < arenas->count; i++)
+		if (!addresses_add(&links, arenas->list[i].next))
+			break;
+	addresses_sort(&links);
+	for (size_t i = 0; i < arenas->count; i++) {
+		struct arena *arena = &arenas->list[i];
+		arena->start = arena->bins - 2 * (uint64_t)chains->word;
+		for (uint64_t k = 3; k < WORDS_BEFORE; k++)
+			if (addresses_have(&links, arena->bins - k * chains->word))
+				arena->start = arena->bins - k * chains->word;
+	}
+	free(links.list);
+}
+
 bool arenas_find(const struct chains *chains, const struct places *places, struct arenas *ret)
 {
 	struct finder finder = {.chains = chains, .arenas = ret, .block = malloc(BLOCK_SIZE)};
@@ -300,6 +318,7 @@ bool arenas_find(const struct chains *chains, const struct places *places, struc
 		     (!arena.further || arena_find_heaps(&finder, &arena));
 	}
 	free(finder.block);
+	arenas_find_starts(chains, ret);
 	// The same heap can have been found twice.
 	addresses_sort(&ret->heaps);
 	size_t kept = 0;

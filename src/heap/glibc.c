@@ -138,6 +138,12 @@ static bool breaks_add(struct builder *builder)
 
 // ---- heaps of further arenas
 
+static bool internal_add(struct heap *heap, uint64_t start, uint64_t end)
+{
+	return heap_add_range(
+		&heap->internals, &heap->internal_count, &heap->internal_capacity, start, end);
+}
+
 static bool arena_heap_add(struct builder *builder, uint64_t address)
 {
 	const struct chains *chains = &builder->chains;
@@ -166,6 +172,8 @@ static bool arena_heap_add(struct builder *builder, uint64_t address)
 	}
 	builder->heap->overhead += at - address;
 	builder->heap->missing += end - to;
+	if (!internal_add(builder->heap, address, at))
+		return false;
 	return plan_add(builder, HEAP_ARENA, at, to, stretch);
 }
 
@@ -335,8 +343,8 @@ static bool regions_init(struct builder *builder, struct stretch **stretches)
 		heap->regions[heap->region_count++] = region;
 	}
 	heap->slot_count = (size_t)slots;
-	heap->used = calloc(heap->slot_count / 64 + 1, sizeof *heap->used);
-	return heap->used != NULL;
+	heap->cells = calloc(heap->slot_count / 64 + 1, sizeof *heap->cells);
+	return heap->cells != NULL;
 }
 
 static void mapped_mark(struct builder *builder)
@@ -347,7 +355,7 @@ static void mapped_mark(struct builder *builder)
 		if (region == NULL || region->kind != HEAP_MAPPED)
 			continue;
 		const size_t slot = heap_slot(heap, region, builder->mapped.list[i]);
-		heap->used[slot / 64] |= (uint64_t)1 << slot % 64;
+		heap_mark_used(heap, slot);
 	}
 }
 
@@ -360,6 +368,9 @@ static bool arenas_learn(struct builder *builder)
 	for (size_t i = 0; i < builder->arenas.count; i++) {
 		const struct arena *arena = &builder->arenas.list[i];
 		heap->claimed += arena->system;
+		// That of a further one is in its first heap.
+		if (!arena->further && !internal_add(heap, arena->start, arena->end))
+			return false;
 		if (arena->top != 0 && !addresses_add(&builder->chains.tops, arena->top))
 			return false;
 	}
@@ -381,6 +392,18 @@ static bool regions_find(struct builder *builder)
 	return places_probe(builder);
 }
 
+static int range_compare(const void *left, const void *right)
+{
+	const struct heap_range *a = left, *b = right;
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static void ranges_sort(struct heap_range *list, size_t count)
+{
+	if (count > 0)
+		qsort(list, count, sizeof *list, range_compare);
+}
+
 bool glibc_walk(const struct image *image, const struct places *places,
 	const struct heap_options *options, struct error *err, struct heap *ret)
 {
@@ -400,6 +423,8 @@ bool glibc_walk(const struct image *image, const struct places *places,
 	}
 	if (ok && !ret->partial)
 		lists_clear(&builder.chains, &caches, &builder.arenas, ret);
+	ranges_sort(ret->gaps, ret->gap_count);
+	ranges_sort(ret->internals, ret->internal_count);
 	ret->in_use.count += ret->mapped.count;
 	ret->in_use.bytes += ret->mapped.bytes;
 	window_deinit(&builder.window);

@@ -4,7 +4,7 @@
 // walking the heaps. No symbol is needed: the allocator's structures are recognized by their
 // consistency. Only glibc's malloc is known so far; another one's walker fills the same structure.
 //
-// Memory: a bit for each unit (16 bytes; 8 where words have 4) of a heap, and 1/63 more.
+// Memory: two bits for each unit (16 bytes; 8 where words have 4) of a heap.
 #pragma once
 
 #include <stdatomic.h>
@@ -31,7 +31,18 @@ enum heap_region_kind {
 struct heap_region {
 	enum heap_region_kind kind;
 	uint64_t start, end; // addresses; the first chunk begins at start
-	size_t slot;	     // bit of start in heap->used
+	size_t slot;	     // bit of start in heap->cells
+};
+
+// The bits of 64 units, the lowest one first.
+struct heap_cell {
+	uint64_t starts; // a chunk begins there, whether in use or not, or memory that is none
+	uint64_t used;	 // a chunk in use begins there
+};
+
+// A stretch of addresses.
+struct heap_range {
+	uint64_t start, end;
 };
 
 // Where a chain of chunks broke: the memory from address to resumed is not known.
@@ -48,7 +59,6 @@ struct heap_tally {
 
 // Of all breaks, so many are kept.
 #define HEAP_BREAKS_MAX 1024
-#define HEAP_LEVELS 6
 
 struct heap {
 	enum heap_allocator allocator;
@@ -58,12 +68,18 @@ struct heap {
 		       // the next chunk
 	struct heap_region *regions; // sorted by start, disjoint; owned
 	size_t region_count;
-	// A bit for each unit of each region: a chunk in use begins there; owned. Chunks on free
-	// lists of any kind are not in use. Regions begin at multiples of 64.
-	uint64_t *used;
+	// Bits for each unit of each region; owned. Chunks on free lists of any kind are not in
+	// use. Regions begin at multiples of 64, with a chunk. A chunk ends where the next one
+	// begins, or its region ends.
+	struct heap_cell *cells;
 	size_t slot_count;
-	// For heap_find: a bit for each word of the level below that is not 0; owned.
-	uint64_t *levels[HEAP_LEVELS];
+	// What lies in regions but is no chunk: broken, foreign, or missing. Sorted; owned.
+	struct heap_range *gaps;
+	size_t gap_count, gap_capacity;
+	// The allocator's own structures outside of regions: what points from them at chunks does
+	// not hold these. Sorted; owned.
+	struct heap_range *internals;
+	size_t internal_count, internal_capacity;
 
 	struct heap_tally in_use; // with mapped
 	struct heap_tally mapped; // chunks that were mapped one by one
@@ -103,17 +119,21 @@ void heap_deinit(struct heap *heap);
 // The region that holds address; NULL if there is none.
 const struct heap_region *heap_region_at(const struct heap *heap, uint64_t address);
 
-// The last chunk in use that begins at address or before, in the region of address; false if there
-// is none. The chunk need not reach as far as address: its size field, at *chunk + word, says that,
-// without the lowest three bits.
-bool heap_find(const struct heap *heap, uint64_t address, uint64_t *chunk);
-// The same in a known region; *slot: the chunk's bit.
-bool heap_find_in(const struct heap *heap, const struct heap_region *region, uint64_t address,
-	uint64_t *chunk, size_t *slot);
-
 static inline bool heap_is_used(const struct heap *heap, size_t slot)
 {
-	return (heap->used[slot / 64] >> slot % 64 & 1) != 0;
+	return (heap->cells[slot / 64].used >> slot % 64 & 1) != 0;
+}
+
+// A chunk begins at a slot, or what is none.
+static inline void heap_mark_start(struct heap *heap, size_t slot)
+{
+	heap->cells[slot / 64].starts |= (uint64_t)1 << slot % 64;
+}
+
+static inline void heap_mark_used(struct heap *heap, size_t slot)
+{
+	heap->cells[slot / 64].starts |= (uint64_t)1 << slot % 64;
+	heap->cells[slot / 64].used |= (uint64_t)1 << slot % 64;
 }
 
 static inline size_t heap_slot(

@@ -131,7 +131,7 @@ static size_t list_clear(struct cleaner *cleaner, uint64_t first, uint64_t ahead
 			size > most)
 			break;
 		const bool sound = link_follow(cleaner, chunk + heap->header, ahead, &at);
-		heap->used[slot / 64] &= ~((uint64_t)1 << slot % 64);
+		heap->cells[slot / 64].used &= ~((uint64_t)1 << slot % 64);
 		heap->in_use.count--;
 		heap->in_use.bytes -= size;
 		tally->count++;

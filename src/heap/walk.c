@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "heap/chunks.h"
+#include "heap/glibc.h"
 #include "heap/lists.h"
 
 // A piece's bits are whole words of the bitmap, whatever the unit. Long enough that entering it
@@ -34,6 +35,7 @@ struct piece {
 	struct heap_break *breaks; // owned
 	size_t break_count, break_capacity, breaks_more;
 	struct addresses caches; // list owned
+	struct addresses gaps;	 // where each begins and ends, in turn; list owned
 };
 
 struct walk {
@@ -62,9 +64,10 @@ static void piece_reset(struct walk *walk, struct piece *piece)
 	const size_t first = heap_slot(heap, piece->region, piece->start) / 64;
 	const size_t last = (heap_slot(heap, piece->region, piece->end) + 63) / 64;
 	for (size_t i = first; i < last; i++)
-		heap->used[i] = 0;
+		heap->cells[i] = (struct heap_cell){0};
 	free(piece->breaks);
 	free(piece->caches.list);
+	free(piece->gaps.list);
 	*piece = (struct piece){.region = piece->region,
 		.stretch = piece->stretch,
 		.start = piece->start,
@@ -96,13 +99,22 @@ static void chunk_used(struct walker *walker, uint64_t address, uint64_t size)
 {
 	struct walk *walk = walker->walk;
 	const size_t slot = heap_slot(walk->heap, walker->piece->region, address);
-	walk->heap->used[slot / 64] |= (uint64_t)1 << slot % 64;
+	heap_mark_used(walk->heap, slot);
 	walker->piece->in_use.count++;
 	walker->piece->in_use.bytes += size;
 }
 
-static void chunk_free(struct walker *walker, uint64_t size)
+// What is not in use begins at address, in the piece.
+static void start_mark(struct walker *walker, uint64_t address)
 {
+	struct heap *heap = walker->walk->heap;
+	if (address < walker->piece->end)
+		heap_mark_start(heap, heap_slot(heap, walker->piece->region, address));
+}
+
+static void chunk_free(struct walker *walker, uint64_t address, uint64_t size)
+{
+	start_mark(walker, address);
 	walker->piece->binned.count++;
 	walker->piece->binned.bytes += size;
 }
@@ -150,6 +162,10 @@ static bool gap_cross(struct walker *walker, enum gap gap, uint64_t address, uin
 	if (found == 0)
 		return piece_leave(walker, gap, address, max_u64(address, piece->end));
 	gap_count(piece, gap, found - address);
+	start_mark(walker, address);
+	if (found > address &&
+		(!addresses_add(&piece->gaps, address) || !addresses_add(&piece->gaps, found)))
+		atomic_store(&walker->walk->failed, true);
 	if (gap == GAP_BROKEN && piece->break_count > 0)
 		piece->breaks[piece->break_count - 1].resumed = found;
 	if (!chunk_read(&walker->window, &piece->stretch, found, &field))
@@ -215,10 +231,11 @@ static bool step_odd(struct walker *walker)
 	uint64_t field, fence = fence_size(window, stretch, walker->at);
 	if (fence > 0) {
 		piece->overhead += fence;
+		start_mark(walker, walker->at);
 		return piece_leave(walker, GAP_NONE, stretch->end, stretch->end);
 	}
 	if (next >= stretch->end || addresses_have(&window->chains->tops, walker->at)) {
-		chunk_free(walker, size);
+		chunk_free(walker, walker->at, size);
 		if (next >= stretch->end)
 			return piece_leave(walker, GAP_NONE, next, next);
 		return gap_search(walker, GAP_FOREIGN, next);
@@ -237,9 +254,10 @@ static bool step_odd(struct walker *walker)
 		chunk_used(walker, walker->at, size);
 		cache_offer(walker, walker->at, size);
 	} else {
-		chunk_free(walker, size);
+		chunk_free(walker, walker->at, size);
 	}
 	if (fence > 0) {
+		start_mark(walker, next);
 		piece->overhead += fence;
 		if (next + fence >= stretch->end)
 			return piece_leave(walker, GAP_NONE, stretch->end, stretch->end);
@@ -256,7 +274,7 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 {
 	struct piece *piece = walker->piece;
 	const struct window *window = &walker->window;
-	const struct heap *heap = walker->walk->heap;
+	struct heap *heap = walker->walk->heap;
 	const uint64_t end = piece->stretch.end, limit = piece->end, least = 4 * (uint64_t)word;
 	const uint64_t region_start = piece->region->start, arena = piece->stretch.arena;
 	// Bits of a size field that must not be set.
@@ -273,17 +291,17 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 		const uint64_t behind = word_load(bytes + offset + word, word, order);
 		if ((behind & wrong) != 0 || behind < least || chunk_size(behind) > end - next)
 			break;
+		const size_t slot = region_slot + (size_t)((at - region_start) / (2 * word));
 		if ((behind & PREV_INUSE) != 0) {
-			const size_t slot =
-				region_slot + (size_t)((at - region_start) / (2 * word));
 			if ((field & NON_MAIN_ARENA) != arena)
 				break;
-			heap->used[slot / 64] |= (uint64_t)1 << slot % 64;
+			heap_mark_used(heap, slot);
 			used++;
 			used_bytes += size;
 			if (size - CACHE_SIZE_MIN <= CACHE_SIZE_MAX - CACHE_SIZE_MIN)
 				cache_offer(walker, at, size);
 		} else if (word_load(bytes + offset, word, order) == size) {
+			heap_mark_start(heap, slot);
 			unused++;
 			unused_bytes += size;
 		} else {
@@ -379,6 +397,10 @@ static bool tally_merge(struct walk *walk, struct piece *piece, struct addresses
 	for (size_t i = 0; i < piece->caches.count; i++)
 		if (!addresses_add(ret, piece->caches.list[i]))
 			return false;
+	for (size_t i = 0; i < piece->gaps.count; i += 2)
+		if (!heap_add_range(&heap->gaps, &heap->gap_count, &heap->gap_capacity,
+			    piece->gaps.list[i], piece->gaps.list[i + 1]))
+			return false;
 	return true;
 }
 
@@ -389,16 +411,21 @@ struct joint {
 };
 
 // The gap goes up to end: of the region, or where a chunk begins.
-static void gap_close(struct heap *heap, const struct joint *joint, uint64_t end, bool last)
+static bool gap_close(struct heap *heap, const struct joint *joint, uint64_t end, bool last)
 {
+	const struct heap_region *region = heap_region_at(heap, joint->gap_start);
 	if (joint->gap == GAP_NONE || end <= joint->gap_start)
-		return;
+		return true;
+	if (region != NULL)
+		heap_mark_start(heap, heap_slot(heap, region, joint->gap_start));
 	*(joint->gap == GAP_BROKEN	    ? &heap->broken
 		: joint->gap == GAP_MISSING ? &heap->missing
 		: last			    ? &heap->outside
 					    : &heap->foreign) += end - joint->gap_start;
 	if (joint->gap == GAP_BROKEN && heap->break_count <= HEAP_BREAKS_MAX)
 		heap->breaks[heap->break_count - 1].resumed = end;
+	return heap_add_range(
+		&heap->gaps, &heap->gap_count, &heap->gap_capacity, joint->gap_start, end);
 }
 
 static bool piece_join(
@@ -413,7 +440,8 @@ static bool piece_join(
 		piece_walk(walker, piece, known ? joint->next : 0, joint->next);
 	if (piece->entry == 0)
 		return true;
-	gap_close(walker->walk->heap, joint, piece->entry, false);
+	if (!gap_close(walker->walk->heap, joint, piece->entry, false))
+		return false;
 	*joint = (struct joint){piece->gap, piece->next, piece->gap_start};
 	return tally_merge(walker->walk, piece, ret);
 }
@@ -426,7 +454,8 @@ static bool pieces_join(struct walk *walk, struct walker *walker, struct address
 		for (; i < walk->piece_count && walk->pieces[i].region == region; i++)
 			if (!piece_join(walker, &walk->pieces[i], &joint, ret))
 				return false;
-		gap_close(walk->heap, &joint, region->end, true);
+		if (!gap_close(walk->heap, &joint, region->end, true))
+			return false;
 	}
 	return !atomic_load(&walk->failed);
 }
@@ -497,6 +526,7 @@ bool chunks_walk(const struct chains *chains, const struct heap_options *options
 	for (size_t i = 0; i < walk.piece_count; i++) {
 		free(walk.pieces[i].breaks);
 		free(walk.pieces[i].caches.list);
+		free(walk.pieces[i].gaps.list);
 	}
 	free(walk.pieces);
 	free(walkers);
