@@ -53,20 +53,27 @@ bool heap_info_read(const struct chains *chains, uint64_t address, struct heap_i
 	return ret->arena != 0 && ret->arena % PAGE <= ARENA_OFFSET_MAX && ret->previous != address;
 }
 
+// Whether the word at address, which a bin leads to, leads back to it. What is not in the dump, but
+// was in the process, may.
+static bool leads_back(const struct chains *chains, uint64_t address, uint64_t chunk)
+{
+	uint64_t word;
+	if (image_read_word(chains->image, address, &word))
+		return word == chunk;
+	return image_segment_at(chains->image, address) != NULL;
+}
+
 // Whether the pair of words at the address of a bin are the ends of its ring.
 static bool bin_is_sound(const struct chains *chains, uint64_t address, const unsigned char *bytes)
 {
 	const unsigned word = chains->word;
 	const uint64_t chunk = address - 2 * word;
 	const uint64_t first = load(chains, bytes, 0), last = load(chains, bytes, 1);
-	uint64_t back, forth;
 	if (first == chunk || last == chunk)
 		return first == last;
-	return first % (2 * word) == 0 && last % (2 * word) == 0 && first != 0 && last != 0 &&
-	       (!image_read_word(chains->image, first + 3 * (uint64_t)word, &back) ||
-		       back == chunk) &&
-	       (!image_read_word(chains->image, last + 2 * (uint64_t)word, &forth) ||
-		       forth == chunk);
+	return first % (2 * word) == 0 && last % (2 * word) == 0 &&
+	       leads_back(chains, first + 3 * (uint64_t)word, chunk) &&
+	       leads_back(chains, last + 2 * (uint64_t)word, chunk);
 }
 
 static bool bins_are_sound(
@@ -281,6 +288,24 @@ static bool places_scan(struct finder *finder, const struct places *places)
 	return true;
 }
 
+// Arenas are linked in a ring, by where their structures begin.
+static void arenas_find_starts(const struct chains *chains, struct arenas *arenas)
+{
+	struct addresses links = {0};
+	for (size_t i = 0; i < arenas->count; i++)
+		if (!addresses_add(&links, arenas->list[i].next))
+			break;
+	addresses_sort(&links);
+	for (size_t i = 0; i < arenas->count; i++) {
+		struct arena *arena = &arenas->list[i];
+		arena->start = arena->bins - 2 * (uint64_t)chains->word;
+		for (uint64_t k = 3; k < WORDS_BEFORE; k++)
+			if (addresses_have(&links, arena->bins - k * chains->word))
+				arena->start = arena->bins - k * chains->word;
+	}
+	free(links.list);
+}
+
 bool arenas_find(const struct chains *chains, const struct places *places, struct arenas *ret)
 {
 	struct finder finder = {.chains = chains, .arenas = ret, .block = malloc(BLOCK_SIZE)};
@@ -293,6 +318,7 @@ bool arenas_find(const struct chains *chains, const struct places *places, struc
 		     (!arena.further || arena_find_heaps(&finder, &arena));
 	}
 	free(finder.block);
+	arenas_find_starts(chains, ret);
 	// The same heap can have been found twice.
 	addresses_sort(&ret->heaps);
 	size_t kept = 0;

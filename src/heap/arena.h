@@ -14,6 +14,7 @@
 #include "heap/chunks.h"
 
 struct arena {
+	uint64_t start;	 // address of the structure or, if no link to it was found, of top
 	uint64_t bins;	 // address of the first one
 	uint64_t end;	 // address of system_mem, or what is behind the binmap: no chunk is before
 	uint64_t top;	 // address of the chunk; 0: none yet

@@ -140,8 +140,8 @@ static bool breaks_add(struct builder *builder)
 
 static bool internal_add(struct heap *heap, uint64_t start, uint64_t end)
 {
-	return heap_add_range(&heap->internals, &heap->internal_count, &heap->internal_capacity,
-		start, end);
+	return heap_add_range(
+		&heap->internals, &heap->internal_count, &heap->internal_capacity, start, end);
 }
 
 static bool arena_heap_add(struct builder *builder, uint64_t address)
@@ -286,6 +286,20 @@ static bool pages_probe(
 	return true;
 }
 
+// The highest stack pointer in a stack: no mapping of malloc's is below, but it may be above, where
+// both are one segment.
+static uint64_t stack_above(const struct builder *builder, const struct span *span)
+{
+	const struct image_process *process = &image_info(builder->chains.image)->process;
+	uint64_t ret = span->start;
+	for (size_t i = 0; i < process->thread_count; i++) {
+		const uint64_t pointer = process->threads[i].stack_pointer;
+		if (pointer < span->end)
+			ret = max_u64(ret, pointer);
+	}
+	return ret;
+}
+
 static bool places_probe(struct builder *builder)
 {
 	const struct places *places = builder->places;
@@ -300,7 +314,10 @@ static bool places_probe(struct builder *builder)
 	for (size_t i = 0; i < places->count; i++) {
 		uint64_t at = places->spans[i].start, from, to;
 		const uint64_t end = places->spans[i].end;
-		if (places->list[i].type != PLACE_BLOCKS && places->list[i].type != PLACE_ANON)
+		if (places->list[i].type == PLACE_STACK)
+			at = stack_above(builder, &places->spans[i]);
+		else if (places->list[i].type != PLACE_BLOCKS &&
+			 places->list[i].type != PLACE_ANON)
 			continue;
 		segments_skip(builder, at);
 		for (; at < end && present_next(builder, at, end, &from, &to); at = to) {
@@ -368,9 +385,8 @@ static bool arenas_learn(struct builder *builder)
 	for (size_t i = 0; i < builder->arenas.count; i++) {
 		const struct arena *arena = &builder->arenas.list[i];
 		heap->claimed += arena->system;
-		// The fastbins, the top and the last remainder stand before the bins.
-		if (!internal_add(heap,
-			    arena->bins - 12 * (uint64_t)builder->chains.word, arena->end))
+		// That of a further one is in its first heap.
+		if (!arena->further && !internal_add(heap, arena->start, arena->end))
 			return false;
 		if (arena->top != 0 && !addresses_add(&builder->chains.tops, arena->top))
 			return false;

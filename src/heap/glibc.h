@@ -5,13 +5,10 @@
 
 #include "heap/heap.h"
 
-// Fill ret but for the levels. On failure ret holds what heap_deinit must release.
+// Fill ret. On failure ret holds what heap_deinit must release.
 bool glibc_walk(const struct image *image, const struct places *places,
 	const struct heap_options *options, struct error *err, struct heap *ret);
 
 // Add a range to a list of the heap. False if memory runs out.
-bool heap_add_range(struct heap_range **list, size_t *count, size_t *capacity, uint64_t start,
-	uint64_t end);
-
-// Make the levels of a heap that is complete.
-bool heap_index(struct heap *heap, struct error *err);
+bool heap_add_range(
+	struct heap_range **list, size_t *count, size_t *capacity, uint64_t start, uint64_t end);

@@ -19,7 +19,7 @@ bool heap_walk(const struct image *image, const struct places *places,
 			info->path);
 	if (info->format != IMAGE_ELF_CORE || info->overridden)
 		return true;
-	if (glibc_walk(image, places, options, err, ret) && heap_index(ret, err))
+	if (glibc_walk(image, places, options, err, ret))
 		return true;
 	heap_deinit(ret);
 	return false;
@@ -31,14 +31,12 @@ void heap_deinit(struct heap *heap)
 	free(heap->cells);
 	free(heap->gaps);
 	free(heap->internals);
-	for (size_t i = 0; i < HEAP_LEVELS; i++)
-		free(heap->levels[i]);
 	free(heap->breaks);
 	*heap = (struct heap){0};
 }
 
-bool heap_add_range(struct heap_range **list, size_t *count, size_t *capacity, uint64_t start,
-	uint64_t end)
+bool heap_add_range(
+	struct heap_range **list, size_t *count, size_t *capacity, uint64_t start, uint64_t end)
 {
 	if (*count == *capacity) {
 		const size_t wanted = 2 * *capacity + 16;
@@ -49,25 +47,6 @@ bool heap_add_range(struct heap_range **list, size_t *count, size_t *capacity, u
 		*capacity = wanted;
 	}
 	(*list)[(*count)++] = (struct heap_range){start, end};
-	return true;
-}
-
-bool heap_index(struct heap *heap, struct error *err)
-{
-	const uint64_t *below = NULL;
-	size_t words = heap->slot_count / 64;
-	for (size_t level = 0; level < HEAP_LEVELS && words > 1; level++) {
-		uint64_t *bits = calloc(words / 64 + 1, sizeof *bits);
-		if (bits == NULL)
-			return error_memory(err);
-		for (size_t i = 0; i < words; i++)
-			bits[i / 64] |=
-				(uint64_t)((below != NULL ? below[i] : heap->cells[i].used) != 0)
-				<< i % 64;
-		heap->levels[level] = bits;
-		below = bits;
-		words = words / 64 + 1;
-	}
 	return true;
 }
 
@@ -83,60 +62,4 @@ const struct heap_region *heap_region_at(const struct heap *heap, uint64_t addre
 	}
 	return low < heap->region_count && address >= heap->regions[low].start ? &heap->regions[low]
 									       : NULL;
-}
-
-// The bits of a word up to the given one.
-static uint64_t bits_up_to(uint64_t word, size_t bit)
-{
-	return word & (UINT64_MAX >> (63 - bit));
-}
-
-static size_t bit_highest(uint64_t word)
-{
-	return 63 - (size_t)__builtin_clzll(word);
-}
-
-// A word of bits: of level 0, or of what is above it.
-static uint64_t level_word(const struct heap *heap, size_t level, size_t index)
-{
-	return level == 0 ? heap->cells[index].used : heap->levels[level - 1][index];
-}
-
-// The last bit that is set at slot or before; false if there is none.
-static bool slot_find(const struct heap *heap, size_t slot, size_t *ret)
-{
-	size_t level = 0, at = slot;
-	uint64_t word = bits_up_to(level_word(heap, 0, at / 64), at % 64);
-	// Up until there is a bit, and down again.
-	while (word == 0) {
-		at /= 64;
-		if (at == 0 || level == HEAP_LEVELS || heap->levels[level] == NULL)
-			return false;
-		at--;
-		level++;
-		word = bits_up_to(level_word(heap, level, at / 64), at % 64);
-	}
-	at = at / 64 * 64 + bit_highest(word);
-	while (level > 0) {
-		level--;
-		at = at * 64 + bit_highest(level_word(heap, level, at));
-	}
-	*ret = at;
-	return true;
-}
-
-bool heap_find_in(const struct heap *heap, const struct heap_region *region, uint64_t address,
-	uint64_t *chunk, size_t *slot)
-{
-	if (!slot_find(heap, heap_slot(heap, region, address), slot) || *slot < region->slot)
-		return false;
-	*chunk = region->start + (uint64_t)(*slot - region->slot) * heap->unit;
-	return true;
-}
-
-bool heap_find(const struct heap *heap, uint64_t address, uint64_t *chunk)
-{
-	size_t slot;
-	const struct heap_region *region = heap_region_at(heap, address);
-	return region != NULL && heap_find_in(heap, region, address, chunk, &slot);
 }

@@ -4,7 +4,7 @@
 // walking the heaps. No symbol is needed: the allocator's structures are recognized by their
 // consistency. Only glibc's malloc is known so far; another one's walker fills the same structure.
 //
-// Memory: two bits for each unit (16 bytes; 8 where words have 4) of a heap, and 1/63 more.
+// Memory: two bits for each unit (16 bytes; 8 where words have 4) of a heap.
 #pragma once
 
 #include <stdatomic.h>
@@ -59,7 +59,6 @@ struct heap_tally {
 
 // Of all breaks, so many are kept.
 #define HEAP_BREAKS_MAX 1024
-#define HEAP_LEVELS 6
 
 struct heap {
 	enum heap_allocator allocator;
@@ -81,8 +80,6 @@ struct heap {
 	// not hold these. Sorted; owned.
 	struct heap_range *internals;
 	size_t internal_count, internal_capacity;
-	// For heap_find: a bit for each word of the level below that is not 0; owned.
-	uint64_t *levels[HEAP_LEVELS];
 
 	struct heap_tally in_use; // with mapped
 	struct heap_tally mapped; // chunks that were mapped one by one
@@ -121,14 +118,6 @@ void heap_deinit(struct heap *heap);
 
 // The region that holds address; NULL if there is none.
 const struct heap_region *heap_region_at(const struct heap *heap, uint64_t address);
-
-// The last chunk in use that begins at address or before, in the region of address; false if there
-// is none. The chunk need not reach as far as address: its size field, at *chunk + word, says that,
-// without the lowest three bits.
-bool heap_find(const struct heap *heap, uint64_t address, uint64_t *chunk);
-// The same in a known region; *slot: the chunk's bit.
-bool heap_find_in(const struct heap *heap, const struct heap_region *region, uint64_t address,
-	uint64_t *chunk, size_t *slot);
 
 static inline bool heap_is_used(const struct heap *heap, size_t slot)
 {

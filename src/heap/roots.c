@@ -138,7 +138,7 @@ static bool root_add_program(
 // glibc keeps them for the next thread (nptl/allocatestack.c, stack_cache), with all that was on
 // them. At the upper end is the thread's struct pthread (nptl/descr.h), which on some machines
 // begins with its own address, the dtv, and its own address again (tcbhead_t), and has the thread's
-// id as long as it lives. Below is a page that cannot be read.
+// id as long as it lives. Below is a page that cannot be written.
 
 // Not more of a struct pthread is looked at, nor by more threads: there it takes too long.
 #define PTHREAD_SIZE 2048
@@ -175,8 +175,9 @@ static uint64_t dead_stack_end(const struct builder *builder, struct heap_range 
 	const struct image_segment *guard = image_segment_at(builder->image, part.start - 1);
 	unsigned char bytes[4096];
 	uint64_t found = part.start, end;
-	if (info->live || !has_own_address(info->machine) || guard == NULL ||
-		(guard->flags & (PF_R | PF_W | PF_X)) != 0)
+	// gdb writes pages that cannot be read as if they could.
+	if (info->live || !has_own_address(info->machine) ||
+		(guard != NULL && (guard->flags & PF_W) != 0))
 		return part.start;
 	for (uint64_t at = part.start; at < part.end; at += sizeof bytes) {
 		if (!image_has_data(builder->image, at, part.end, &end) && end > at)

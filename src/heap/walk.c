@@ -163,8 +163,8 @@ static bool gap_cross(struct walker *walker, enum gap gap, uint64_t address, uin
 		return piece_leave(walker, gap, address, max_u64(address, piece->end));
 	gap_count(piece, gap, found - address);
 	start_mark(walker, address);
-	if (found > address && (!addresses_add(&piece->gaps, address) ||
-				       !addresses_add(&piece->gaps, found)))
+	if (found > address &&
+		(!addresses_add(&piece->gaps, address) || !addresses_add(&piece->gaps, found)))
 		atomic_store(&walker->walk->failed, true);
 	if (gap == GAP_BROKEN && piece->break_count > 0)
 		piece->breaks[piece->break_count - 1].resumed = found;
