@@ -40,8 +40,8 @@ static bool leaks_reach(struct dump *dump, struct error *err, struct leaks *leak
 	if (!dump_names(dump, "--leaks", err))
 		return false;
 	if (!names_has_addresses(dump->names))
-		return error_usage(err, "--leaks: %s: is read as plain bytes, which have no objects",
-			info->path);
+		return error_usage(err,
+			"--leaks: %s: is read as plain bytes, which have no objects", info->path);
 	if (!heap_walk(dump->image, names_places(dump->names), &heap_options, err, &leaks->heap))
 		return false;
 	if (leaks->heap.allocator == HEAP_UNKNOWN)
@@ -62,8 +62,7 @@ static bool leaks_group(struct dump *dump, struct error *err, struct leaks *leak
 	if (!lost_find(dump->image, dump->names, leaks->reach, &options, err, &leaks->result))
 		return false;
 	leaks->result.heap_bytes = leaks->heap.in_use.bytes;
-	leaks->result.lower =
-		info->bytes_present < info->bytes_saved || info->headers_missing > 0;
+	leaks->result.lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
 	leaks->result.partial = leaks->heap.partial || reach_partial(leaks->reach);
 	return true;
 }

@@ -10,8 +10,8 @@
 // Finds the types of a dump that was opened.
 typedef bool table_find(struct dump *dump, struct error *err, struct types_result *ret);
 
-// Load the dump, or the saved result of the mode, that --diff names; nothing if it is not given. The
-// caller must release *ret, which is empty before, with saved_deinit.
+// Load the dump, or the saved result of the mode, that --diff names; nothing if it is not given.
+// The caller must release *ret, which is empty before, with saved_deinit.
 bool table_load_old(const struct dump *now, const char *mode, table_find *find, struct error *err,
 	struct saved *ret);
 

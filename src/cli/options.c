@@ -399,8 +399,8 @@ static bool options_check_question(const struct options *options, struct error *
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
 		{options->all, "--all"}, {false, NULL}};
 	const char *refinement = use_first(refined);
-	if (refinement != NULL && (question == NULL || options->strings ||
-					  options->types || options->leaks))
+	if (refinement != NULL &&
+		(question == NULL || options->strings || options->types || options->leaks))
 		return error_usage(err, "%s%s%s: needs --find 0x... or --type", refinement,
 			question != NULL ? " with " : "", question != NULL ? question : "");
 	if (options->min_length_given && !options->strings)

@@ -316,8 +316,7 @@ static bool places_probe(struct builder *builder)
 		const uint64_t end = places->spans[i].end;
 		if (places->list[i].type == PLACE_STACK)
 			at = stack_above(builder, &places->spans[i]);
-		else if (places->list[i].type != PLACE_BLOCKS &&
-			 places->list[i].type != PLACE_ANON)
+		else if (places->list[i].type != PLACE_BLOCKS && places->list[i].type != PLACE_ANON)
 			continue;
 		segments_skip(builder, at);
 		for (; at < end && present_next(builder, at, end, &from, &to); at = to) {

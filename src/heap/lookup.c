@@ -24,15 +24,13 @@ static void lookup_part(struct lookup *lookup)
 	// Objects lie a header behind their chunks.
 	const uint64_t shift = heap->header;
 	const struct heap_region *last = split > 0 ? &list[split - 1] : &list[count - 1];
-	lookup->extents[0] =
-		(struct extent){list[0].start + shift, last->end - list[0].start};
+	lookup->extents[0] = (struct extent){list[0].start + shift, last->end - list[0].start};
 	if (split > 0)
 		lookup->extents[1] = (struct extent){
 			list[split].start + shift, list[count - 1].end - list[split].start};
 }
 
-bool lookup_init(
-	struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err)
+bool lookup_init(struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err)
 {
 	const size_t cells = (heap->slot_count + 63) / 64, groups = cells / 64 + 1;
 	*lookup = (struct lookup){

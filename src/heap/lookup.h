@@ -26,8 +26,7 @@ struct lookup {
 };
 
 // heap must live as long.
-bool lookup_init(
-	struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err);
+bool lookup_init(struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err);
 void lookup_deinit(struct lookup *lookup);
 
 // The region that holds address, NULL if none. hint: the index of a region that is tried first,

@@ -14,9 +14,10 @@
 #define TILE_BITS 13
 #define TILE_SLOTS ((size_t)1 << TILE_BITS)
 #define TILE_CELLS (TILE_SLOTS / 64)
-// From so many objects on a tile is read at once: a read of a megabyte takes as long as some dozens
-// of small ones.
-#define TILE_DENSE 32
+// From so many objects on a tile is read at once: that takes as long as some dozens of small reads.
+#define TILE_DENSE 64
+// Of other tiles only the blocks that are needed, in so many parts.
+#define TILE_BLOCKS 32
 // What is read at once of roots and large objects.
 #define PIECE_SIZE ((size_t)256 * 1024)
 // Pointers that are looked up together, so that their cells come from memory at the same time.
@@ -29,12 +30,16 @@ struct state {
 	_Atomic uint64_t pending;
 };
 
-// Tiles that have something pending, each at most once.
+// Tiles that have something pending. They are taken in the order of their addresses, round and
+// round, and those with much pending first: others may get more until then.
 struct queue {
-	pthread_mutex_t lock;
+	_Atomic uint32_t *waiting; // objects of each tile that are pending, or have been; owned
+	size_t tile_count;
+	_Atomic size_t filled, dense; // tiles that wait, and of these, with TILE_DENSE or more
+	_Atomic unsigned waiters;     // threads that sleep
+	pthread_mutex_t lock;	      // for all that follows
 	pthread_cond_t changed;
-	size_t *ring; // owned
-	size_t first, count, capacity;
+	size_t hand;	 // the next tile to look at
 	unsigned active; // threads that may add more
 	bool done;
 };
@@ -50,12 +55,12 @@ struct reach {
 	struct exact exact;
 	struct state *states; // one for each cell; owned
 	size_t tile_count;
-	_Atomic bool *queued; // for each tile; owned
 	struct queue queue;
 	pthread_mutex_t roots_lock; // for the next two
 	size_t root;		    // that is being scanned
 	uint64_t root_at;	    // so many bytes of it have been handed out
 	_Atomic size_t tile;	    // the next one, in passes over all of them
+	size_t *lost_before;	    // lost objects before each tile; owned
 	_Atomic uint64_t unread;
 	reach_visit *visit;
 	void *context;
@@ -77,8 +82,8 @@ struct worker {
 	unsigned char *tile, *piece; // owned
 	uint16_t *stack;	     // slots of the tile that are to be looked at; owned
 	size_t depth;
-	size_t current; // tile; NO_TILE: none
-	bool loaded;	// the buffer has it
+	size_t current;	 // tile; NO_TILE: none
+	uint32_t loaded; // blocks of it that the buffer has, a bit for each
 	struct candidate batch[BATCH];
 	size_t batched;
 	size_t source;
@@ -105,7 +110,8 @@ static void reach_read(struct reach *reach, uint64_t address, unsigned char *buf
 {
 	size_t done = 0;
 	while (done < size) {
-		const size_t got = image_read(reach->image, address + done, buffer + done, size - done);
+		const size_t got =
+			image_read(reach->image, address + done, buffer + done, size - done);
 		done += got;
 		if (done == size)
 			break;
@@ -117,52 +123,112 @@ static void reach_read(struct reach *reach, uint64_t address, unsigned char *buf
 	}
 }
 
-// Read the parts of regions that are in the current tile.
-static void tile_load(struct worker *worker)
+// Read what regions have of the slots from `from` to `to` of the current tile.
+static void tile_read(struct worker *worker, size_t from, size_t to)
 {
 	const struct lookup *lookup = &worker->reach->lookup;
 	const struct heap *heap = worker->reach->heap;
 	const size_t first = worker->current << TILE_BITS;
-	const size_t end = min_u64(first + TILE_SLOTS, heap->slot_count);
-	const struct heap_region *region = lookup_slot_region(lookup, first);
+	const size_t end = min_u64(to, heap->slot_count);
+	const struct heap_region *region = lookup_slot_region(lookup, from);
 	const struct heap_region *last = heap->regions + heap->region_count;
 	for (; region < last && region->slot < end; region++) {
-		const size_t from = max_u64(first, region->slot);
-		const uint64_t address = lookup_address(lookup, region, from);
-		const uint64_t room = (uint64_t)(end - from) << lookup->unit_bits;
+		const size_t begin = max_u64(from, region->slot);
+		const uint64_t address = lookup_address(lookup, region, begin);
+		const uint64_t room = (uint64_t)(end - begin) << lookup->unit_bits;
 		if (address < region->end)
 			reach_read(worker->reach, address,
-				worker->tile + ((from - first) << lookup->unit_bits),
+				worker->tile + ((begin - first) << lookup->unit_bits),
 				(size_t)min_u64(room, region->end - address));
 	}
-	worker->loaded = true;
-	reach_progress(worker->reach, TILE_SLOTS << lookup->unit_bits);
 }
 
-// ---- what becomes of a pointer
-
-static bool queue_init(struct queue *queue, size_t capacity)
+static void tile_load(struct worker *worker)
 {
-	queue->ring = calloc(capacity + 1, sizeof *queue->ring);
-	queue->capacity = capacity;
+	const size_t first = worker->current << TILE_BITS;
+	if (worker->loaded == UINT32_MAX)
+		return;
+	tile_read(worker, first, first + TILE_SLOTS);
+	worker->loaded = UINT32_MAX;
+}
+
+// Make sure that size bytes at an offset in the current tile are loaded.
+static void tile_need(struct worker *worker, size_t offset, size_t size)
+{
+	const size_t slots = TILE_SLOTS / TILE_BLOCKS;
+	const size_t block_size = slots << worker->reach->lookup.unit_bits;
+	const size_t first = worker->current << TILE_BITS;
+	if (size == 0 || worker->loaded == UINT32_MAX)
+		return;
+	size_t block = offset / block_size;
+	const size_t last = (offset + size - 1) / block_size;
+	while (block <= last) {
+		size_t end = block;
+		while (end <= last && (worker->loaded >> end & 1) == 0)
+			worker->loaded |= UINT32_C(1) << end++;
+		if (end > block)
+			tile_read(worker, first + block * slots, first + end * slots);
+		block = end + 1;
+	}
+}
+
+// ---- tiles that wait
+
+static bool queue_init(struct queue *queue, size_t tile_count)
+{
+	queue->waiting = calloc(tile_count + 1, sizeof *queue->waiting);
+	queue->tile_count = tile_count;
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->changed, NULL);
-	return queue->ring != NULL;
+	return queue->waiting != NULL;
 }
 
 static void queue_deinit(struct queue *queue)
 {
-	free(queue->ring);
+	free((void *)queue->waiting);
 	pthread_mutex_destroy(&queue->lock);
 	pthread_cond_destroy(&queue->changed);
 }
 
-static void queue_push(struct queue *queue, size_t tile)
+// One more object of a tile is pending, and marked so before.
+static void queue_add(struct queue *queue, size_t tile)
 {
-	pthread_mutex_lock(&queue->lock);
-	queue->ring[(queue->first + queue->count++) % queue->capacity] = tile;
-	pthread_cond_signal(&queue->changed);
-	pthread_mutex_unlock(&queue->lock);
+	const uint32_t before = atomic_fetch_add(&queue->waiting[tile], 1);
+	if (before == TILE_DENSE - 1)
+		atomic_fetch_add(&queue->dense, 1);
+	if (before != 0)
+		return;
+	atomic_fetch_add(&queue->filled, 1);
+	if (atomic_load(&queue->waiters) > 0) {
+		pthread_mutex_lock(&queue->lock);
+		pthread_cond_signal(&queue->changed);
+		pthread_mutex_unlock(&queue->lock);
+	}
+}
+
+// The next tile with so many objects; there may be none.
+static bool queue_find(struct queue *queue, uint32_t least)
+{
+	for (size_t tries = 0; tries < queue->tile_count; tries++) {
+		if (queue->hand >= queue->tile_count)
+			queue->hand = 0;
+		if (atomic_load_explicit(&queue->waiting[queue->hand], memory_order_relaxed) >=
+			least)
+			return true;
+		queue->hand++;
+	}
+	return false;
+}
+
+// What is added from now on makes the tile wait again.
+static size_t queue_take(struct queue *queue)
+{
+	const size_t tile = queue->hand++;
+	const uint32_t count = atomic_exchange(&queue->waiting[tile], 0);
+	atomic_fetch_sub(&queue->filled, 1);
+	if (count >= TILE_DENSE)
+		atomic_fetch_sub(&queue->dense, 1);
+	return tile;
 }
 
 // Take the next tile, when the last one is done. False if there will be none.
@@ -171,31 +237,31 @@ static bool queue_pop(struct queue *queue, size_t *ret)
 	bool more = false;
 	pthread_mutex_lock(&queue->lock);
 	queue->active--;
-	while (queue->count == 0 && queue->active > 0 && !queue->done)
-		pthread_cond_wait(&queue->changed, &queue->lock);
-	if (queue->count > 0 && !queue->done) {
-		*ret = queue->ring[queue->first];
-		queue->first = (queue->first + 1) % queue->capacity;
-		queue->count--;
+	while (!queue->done && !more) {
+		if (atomic_load(&queue->filled) > 0) {
+			// The counts of tiles that are being added to may be ahead, or behind.
+			more = (atomic_load(&queue->dense) > 0 && queue_find(queue, TILE_DENSE)) ||
+			       queue_find(queue, 1);
+		} else if (queue->active == 0) {
+			queue->done = true;
+		} else {
+			atomic_fetch_add(&queue->waiters, 1);
+			if (atomic_load(&queue->filled) == 0)
+				pthread_cond_wait(&queue->changed, &queue->lock);
+			atomic_fetch_sub(&queue->waiters, 1);
+		}
+	}
+	if (more) {
+		*ret = queue_take(queue);
 		queue->active++;
-		more = true;
 	} else {
-		queue->done = true;
 		pthread_cond_broadcast(&queue->changed);
 	}
 	pthread_mutex_unlock(&queue->lock);
 	return more;
 }
 
-// Another thread that takes the tile clears `queued` before it looks for what is pending: either it
-// sees this object, or this thread sees that it must queue the tile again.
-static void reach_postpone(struct reach *reach, size_t slot)
-{
-	const size_t tile = slot >> TILE_BITS;
-	atomic_fetch_or(&reach->states[slot / 64].pending, UINT64_C(1) << (slot % 64));
-	if (!atomic_load(&reach->queued[tile]) && !atomic_exchange(&reach->queued[tile], true))
-		queue_push(&reach->queue, tile);
-}
+// ---- what becomes of a pointer
 
 // An object is reached.
 static void worker_mark(struct worker *worker, size_t slot)
@@ -206,10 +272,14 @@ static void worker_mark(struct worker *worker, size_t slot)
 		(atomic_fetch_or_explicit(&state->marked, bit, memory_order_relaxed) & bit) != 0)
 		return;
 	// Each object gets here once, so the stack has room for all of a tile.
-	if (slot >> TILE_BITS == worker->current)
+	if (slot >> TILE_BITS == worker->current) {
 		worker->stack[worker->depth++] = (uint16_t)(slot % TILE_SLOTS);
-	else
-		reach_postpone(worker->reach, slot);
+		return;
+	}
+	// A thread that takes the tile looks at the bits after that: it sees this one, or the tile
+	// waits again.
+	atomic_fetch_or(&state->pending, bit);
+	queue_add(&worker->reach->queue, slot >> TILE_BITS);
 }
 
 // A lost object points at an object.
@@ -217,7 +287,8 @@ static void worker_link(struct worker *worker, size_t source, size_t slot)
 {
 	struct state *state = &worker->reach->states[slot / 64];
 	const uint64_t bit = UINT64_C(1) << (slot % 64);
-	if (source != slot && (atomic_load_explicit(&state->marked, memory_order_relaxed) & bit) == 0 &&
+	if (source != slot &&
+		(atomic_load_explicit(&state->marked, memory_order_relaxed) & bit) == 0 &&
 		(atomic_load_explicit(&state->pending, memory_order_relaxed) & bit) == 0)
 		atomic_fetch_or_explicit(&state->pending, bit, memory_order_relaxed);
 }
@@ -319,34 +390,33 @@ static struct object worker_object(const struct worker *worker, size_t slot)
 	ret.chunk = lookup_address(lookup, region, slot);
 	ret.end = next == last ? region->end : lookup_address(lookup, region, next);
 	ret.start = ret.chunk + heap->header;
-	ret.limit = region->kind == HEAP_MAPPED
-			    ? ret.end
-			    : min_u64(ret.end + lookup->word, region->end);
+	ret.limit = region->kind == HEAP_MAPPED ? ret.end
+						: min_u64(ret.end + lookup->word, region->end);
 	if (ret.limit < ret.start)
 		ret.limit = ret.start;
 	return ret;
 }
 
-// The beginning of an object in the loaded tile; *size: bytes that are there.
-static const unsigned char *worker_loaded(
-	const struct worker *worker, const struct object *object, size_t *size)
+// The beginning of an object, from the current tile; *size: bytes that are there, if they are in
+// the tile, but not more than `most`.
+static const unsigned char *worker_bytes(
+	struct worker *worker, const struct object *object, size_t most, size_t *size)
 {
 	const unsigned bits = worker->reach->lookup.unit_bits;
 	const size_t at = ((object->slot % TILE_SLOTS) << bits) + worker->reach->heap->header;
 	const size_t room = TILE_SLOTS << bits;
-	*size = at < room ? (size_t)min_u64(room - at, object->limit - object->start) : 0;
+	*size = at < room ? (size_t)min_u64(min_u64(room - at, most), object->limit - object->start)
+			  : 0;
+	tile_need(worker, at, *size);
 	return worker->tile + at;
 }
 
 static void worker_scan_object(struct worker *worker, const struct object *object)
 {
-	size_t size = 0;
-	if (worker->loaded) {
-		const unsigned char *bytes = worker_loaded(worker, object, &size);
-		worker_scan(worker, bytes, size);
-	}
-	worker_scan_memory(
-		worker, object->start + size, object->limit - object->start - size);
+	size_t size;
+	const unsigned char *bytes = worker_bytes(worker, object, SIZE_MAX, &size);
+	worker_scan(worker, bytes, size);
+	worker_scan_memory(worker, object->start + size, object->limit - object->start - size);
 }
 
 // ---- marking
@@ -357,9 +427,8 @@ static void worker_do_tile(struct worker *worker, size_t tile)
 	const size_t first = tile * TILE_CELLS;
 	const size_t end = min_u64(first + TILE_CELLS, (reach->heap->slot_count + 63) / 64);
 	worker->current = tile;
-	worker->loaded = false;
+	worker->loaded = 0;
 	worker->depth = 0;
-	atomic_store(&reach->queued[tile], false);
 	// The lowest comes last on the stack, and so first.
 	for (size_t cell = end; cell-- > first;) {
 		if (atomic_load(&reach->states[cell].pending) == 0)
@@ -373,9 +442,7 @@ static void worker_do_tile(struct worker *worker, size_t tile)
 	}
 	if (worker->depth >= TILE_DENSE)
 		tile_load(worker);
-	for (size_t done = 0; worker->depth > 0; done++) {
-		if (done == TILE_DENSE && !worker->loaded)
-			tile_load(worker);
+	while (worker->depth > 0) {
 		const size_t slot = (tile << TILE_BITS) + worker->stack[--worker->depth];
 		const struct object object = worker_object(worker, slot);
 		worker_scan_object(worker, &object);
@@ -383,6 +450,7 @@ static void worker_do_tile(struct worker *worker, size_t tile)
 			worker_flush(worker);
 	}
 	worker->current = NO_TILE;
+	reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
 }
 
 // Take the next piece of a root.
@@ -448,29 +516,33 @@ static uint64_t reach_lost_bits(const struct reach *reach, size_t cell)
 	       ~atomic_load_explicit(&reach->states[cell].marked, memory_order_relaxed);
 }
 
-static void worker_visit_object(struct worker *worker, size_t slot)
+// A visitor wants no more of an object than so many bytes.
+#define VISIT_SIZE 256
+
+static void worker_visit_object(struct worker *worker, size_t slot, size_t number)
 {
 	struct reach *reach = worker->reach;
 	const struct object object = worker_object(worker, slot);
 	const uint64_t length = object.limit - object.start;
-	size_t size = 0;
-	const unsigned char *bytes = worker->piece;
-	if (worker->loaded)
-		bytes = worker_loaded(worker, &object, &size);
-	// A visitor wants no more than the beginning.
-	if (size < min_u64(length, 256)) {
+	size_t size;
+	const unsigned char *bytes =
+		worker_bytes(worker, &object, worker->linking ? SIZE_MAX : VISIT_SIZE, &size);
+	if (size < min_u64(length, VISIT_SIZE)) {
+		// It lies across two tiles.
 		bytes = worker->piece;
-		size = (size_t)min_u64(length, worker->linking ? PIECE_SIZE : 256);
+		size = (size_t)min_u64(length, worker->linking ? PIECE_SIZE : VISIT_SIZE);
 		reach_read(reach, object.start, worker->piece, size);
 	}
-	const uint64_t pending = atomic_load_explicit(
-		&reach->states[slot / 64].pending, memory_order_relaxed);
+	const uint64_t pending =
+		atomic_load_explicit(&reach->states[slot / 64].pending, memory_order_relaxed);
 	const struct reach_object visited = {
 		.address = object.start,
 		.size = object.end - object.chunk,
 		.bytes = bytes,
 		.available = size,
 		.direct = (pending >> (slot % 64) & 1) == 0,
+		.number = number,
+		.tile = worker->current,
 	};
 	if (reach->visit != NULL)
 		reach->visit(reach->context, worker->number, &visited);
@@ -481,25 +553,35 @@ static void worker_visit_object(struct worker *worker, size_t slot)
 	worker_scan_memory(worker, object.start + size, length - size);
 }
 
+static size_t tile_end_cell(const struct reach *reach, size_t tile)
+{
+	return (size_t)min_u64((tile + 1) * TILE_CELLS, (reach->heap->slot_count + 63) / 64);
+}
+
+static size_t tile_lost(const struct reach *reach, size_t tile)
+{
+	size_t count = 0;
+	for (size_t cell = tile * TILE_CELLS; cell < tile_end_cell(reach, tile); cell++)
+		count += (size_t)__builtin_popcountll(reach_lost_bits(reach, cell));
+	return count;
+}
+
 static void worker_visit_tile(struct worker *worker, size_t tile)
 {
 	const struct reach *reach = worker->reach;
-	const size_t first = tile * TILE_CELLS;
-	const size_t end = min_u64(first + TILE_CELLS, (reach->heap->slot_count + 63) / 64);
-	size_t count = 0;
-	for (size_t cell = first; cell < end; cell++)
-		count += (size_t)__builtin_popcountll(reach_lost_bits(reach, cell));
+	const size_t count = tile_lost(reach, tile);
+	size_t number = reach->lost_before[tile];
 	worker->current = tile;
-	worker->loaded = false;
+	worker->loaded = 0;
 	if (count >= TILE_DENSE)
 		tile_load(worker);
-	else
-		reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
-	for (size_t cell = first; count > 0 && cell < end; cell++)
+	for (size_t cell = tile * TILE_CELLS; count > 0 && cell < tile_end_cell(reach, tile);
+		cell++)
 		for (uint64_t bits = reach_lost_bits(reach, cell); bits != 0; bits &= bits - 1)
 			worker_visit_object(
-				worker, cell * 64 + (unsigned)__builtin_ctzll(bits));
+				worker, cell * 64 + (unsigned)__builtin_ctzll(bits), number++);
 	worker->current = NO_TILE;
+	reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
 }
 
 static void worker_visit_all(struct worker *worker)
@@ -541,8 +623,7 @@ static void worker_deinit(struct worker *worker)
 }
 
 // Let all threads do the work.
-static bool reach_work(
-	struct reach *reach, void (*work)(struct worker *worker), struct error *err)
+static bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct error *err)
 {
 	const unsigned threads = reach->options.threads;
 	struct worker *workers = calloc(threads, sizeof *workers);
@@ -563,7 +644,8 @@ static bool reach_work(
 		pthread_mutex_lock(&reach->queue.lock);
 		reach->queue.active++;
 		pthread_mutex_unlock(&reach->queue.lock);
-		if (pthread_create(&workers[running].thread, NULL, worker_run, &workers[running]) == 0)
+		if (pthread_create(&workers[running].thread, NULL, worker_run, &workers[running]) ==
+			0)
 			continue;
 		pthread_mutex_lock(&reach->queue.lock);
 		reach->queue.active--;
@@ -592,11 +674,11 @@ bool reach_create(const struct image *image, const struct modules *modules,
 	reach->options = *options;
 	reach->tile_count = (heap->slot_count + TILE_SLOTS - 1) / TILE_SLOTS;
 	reach->states = calloc((heap->slot_count + 63) / 64 + 1, sizeof *reach->states);
-	reach->queued = calloc(reach->tile_count + 1, sizeof *reach->queued);
+	reach->lost_before = calloc(reach->tile_count + 1, sizeof *reach->lost_before);
 	pthread_mutex_init(&reach->roots_lock, NULL);
 	exact_init(&reach->exact, image, modules);
-	const bool memory = queue_init(&reach->queue, reach->tile_count + 1) &&
-			    reach->states != NULL && reach->queued != NULL;
+	const bool memory = queue_init(&reach->queue, reach->tile_count) && reach->states != NULL &&
+			    reach->lost_before != NULL;
 	if ((!memory && !error_memory(err)) ||
 		!lookup_init(&reach->lookup, heap, image_info(image)->word_size, err) ||
 		!roots_init(image, modules, places, heap, err, &reach->roots) ||
@@ -604,6 +686,8 @@ bool reach_create(const struct image *image, const struct modules *modules,
 		reach_destroy(reach);
 		return false;
 	}
+	for (size_t i = 0; i < reach->tile_count; i++)
+		reach->lost_before[i + 1] = reach->lost_before[i] + tile_lost(reach, i);
 	*ret = reach;
 	return true;
 }
@@ -617,8 +701,39 @@ void reach_destroy(struct reach *reach)
 	lookup_deinit(&reach->lookup);
 	roots_deinit(&reach->roots);
 	free(reach->states);
-	free((void *)reach->queued);
+	free(reach->lost_before);
 	free(reach);
+}
+
+size_t reach_lost_count(const struct reach *reach)
+{
+	return reach->lost_before[reach->tile_count];
+}
+
+// Of a sixteenth of the heap and 128 MiB the bits take a half and a little; threads' buffers and
+// what is loaded for names take some of the rest.
+size_t reach_quick_max(const struct reach *reach)
+{
+	const size_t heap = reach->heap->slot_count * reach->heap->unit;
+	return (heap / 32 + ((size_t)48 << 20)) / sizeof(uint16_t);
+}
+
+size_t reach_tiles(const struct reach *reach)
+{
+	return reach->tile_count;
+}
+
+void reach_each_lost(const struct reach *reach, reach_lost_note *note, void *context)
+{
+	size_t number = 0;
+	for (size_t tile = 0; tile < reach->tile_count; tile++)
+		for (size_t cell = tile * TILE_CELLS; cell < tile_end_cell(reach, tile); cell++) {
+			const uint64_t linked = atomic_load_explicit(
+				&reach->states[cell].pending, memory_order_relaxed);
+			for (uint64_t bits = reach_lost_bits(reach, cell); bits != 0;
+				bits &= bits - 1)
+				note(context, tile, number++, (linked & bits & -bits) == 0);
+		}
 }
 
 uint64_t reach_unread(const struct reach *reach)

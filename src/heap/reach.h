@@ -4,10 +4,10 @@
 //
 // Two bits for each unit of the heap, beside the two that the walker left: an object that is
 // reached is marked, and pending until its words have been looked at. The heap is dealt with in
-// tiles of 65,536 units. A tile with something pending waits in a queue; a thread takes it, reads it
-// at once, and follows all pointers inside of it before the next one. Of a tile with little pending,
-// only those objects are read. So memory does not grow with the depth of what is reached, and a
-// list that goes back and forth between tiles costs one read for each of its nodes, no more.
+// tiles of 8,192 units. A tile with something pending waits in a queue; a thread takes it, reads it
+// at once, and follows all pointers inside of it before the next one. Of a tile with little
+// pending, only those objects are read. So memory does not grow with the depth of what is reached,
+// and a list that goes back and forth between tiles costs one read for each of its nodes, no more.
 #pragma once
 
 #include <stdatomic.h>
@@ -60,13 +60,26 @@ struct reach_object {
 	const unsigned char *bytes; // its beginning
 	size_t available;	    // of these, so many are there
 	bool direct;		    // of a lost one: no other lost object points at it
+	size_t number;		    // 0, 1, 2, ... of lost objects, by address
+	size_t tile;		    // of the heap; one thread visits all objects in it
 };
 
 // Called by several threads at once, each with its own number below options.threads.
 typedef void reach_visit(void *context, unsigned thread, const struct reach_object *object);
 
+// The number of lost objects.
+size_t reach_lost_count(const struct reach *reach);
+
+// So many lost objects there may be to keep two bytes for each, within the memory that is allowed.
+size_t reach_quick_max(const struct reach *reach);
+// The number of tiles.
+size_t reach_tiles(const struct reach *reach);
+
 // Look at the pointers in all lost objects to find out which of them are lost directly. Each is
 // visited, too; what they are is not known yet.
 bool reach_link_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err);
+// Say of all lost objects, by address, whether they are lost directly, once that is known.
+typedef void reach_lost_note(void *context, size_t tile, size_t number, bool direct);
+void reach_each_lost(const struct reach *reach, reach_lost_note *note, void *context);
 // Visit all lost objects.
 bool reach_visit_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err);

@@ -128,8 +128,7 @@ const struct image_info *image_info(const struct image *image);
 size_t image_read(const struct image *image, uint64_t address, void *buffer, size_t size);
 // Whether the dump has data at address, which it has (present), or a hole that reads as zeros. *ret
 // becomes where that ends, at most limit.
-bool image_has_data(
-	const struct image *image, uint64_t address, uint64_t limit, uint64_t *ret);
+bool image_has_data(const struct image *image, uint64_t address, uint64_t limit, uint64_t *ret);
 // Read one word of the dump's class and byte order at address.
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
 // Read up to size bytes of the registers at an index of image_process. Returns how many there are.

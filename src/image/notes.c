@@ -115,8 +115,8 @@ static bool notes_add_registers(
 		return true;
 	if (process->registers_count == notes->registers_capacity) {
 		notes->registers_capacity = 2 * process->registers_count + 16;
-		void *grown = realloc(process->registers,
-			notes->registers_capacity * sizeof *process->registers);
+		void *grown = realloc(
+			process->registers, notes->registers_capacity * sizeof *process->registers);
 		if (grown == NULL)
 			return error_memory(err);
 		process->registers = grown;

@@ -114,8 +114,7 @@ static void csv_number(FILE *stream, bool known, uint64_t number)
 // The rest of a row of lost objects.
 static void csv_lost(FILE *stream, const struct report_type *row)
 {
-	fprintf(stream,
-		"%.3f,%" PRIu64 ",%.5f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+	fprintf(stream, "%.3f,%" PRIu64 ",%.5f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
 		row->agreement, row->bytes, row->share, row->direct, row->direct_bytes,
 		row->count - row->direct, row->bytes - row->direct_bytes);
 	if (row->example_count > 0)

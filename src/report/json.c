@@ -115,20 +115,20 @@ static void json_member(struct report *report, const char *name, json_t *value)
 static json_t *json_leaks(const struct report_types *types)
 {
 	const struct report_leaks *leaks = types->leaks;
-	return json_pack("{so so so so so so so so so so so so so so so sb sb}",	     //
-		"types", json_number(types->types),				     //
-		"allocator", json_bytes(leaks->allocator),			     //
-		"lost_count", json_number(leaks->lost_count),			     //
-		"lost_bytes", json_number(leaks->lost_bytes),			     //
-		"direct_count", json_number(leaks->direct_count),		     //
-		"direct_bytes", json_number(leaks->direct_bytes),		     //
+	return json_pack("{so so so so so so so so so so so so so so so sb sb}",	//
+		"types", json_number(types->types),					//
+		"allocator", json_bytes(leaks->allocator),				//
+		"lost_count", json_number(leaks->lost_count),				//
+		"lost_bytes", json_number(leaks->lost_bytes),				//
+		"direct_count", json_number(leaks->direct_count),			//
+		"direct_bytes", json_number(leaks->direct_bytes),			//
 		"indirect_count", json_number(leaks->lost_count - leaks->direct_count), //
 		"indirect_bytes", json_number(leaks->lost_bytes - leaks->direct_bytes), //
-		"used_count", json_number(leaks->used_count),			     //
-		"used_bytes", json_number(leaks->used_bytes),			     //
-		"free_bytes", json_number(leaks->free_bytes),			     //
-		"unwalked_bytes", json_number(leaks->unwalked_bytes),		     //
-		"breaks", json_number(leaks->breaks),				     //
+		"used_count", json_number(leaks->used_count),				//
+		"used_bytes", json_number(leaks->used_bytes),				//
+		"free_bytes", json_number(leaks->free_bytes),				//
+		"unwalked_bytes", json_number(leaks->unwalked_bytes),			//
+		"breaks", json_number(leaks->breaks),					//
 		"break_address",
 		leaks->breaks > 0 ? json_address(leaks->break_address) : json_null(), //
 		"unread_bytes", json_number(leaks->unread_bytes),		      //
@@ -141,14 +141,14 @@ static void json_types(struct report *report, const struct report_types *types)
 		json_member(report, "totals", json_leaks(types));
 	else
 		json_member(report, "totals",
-			json_pack("{so so so so so so sb sb}",		//
-			"types", json_number(types->types),		//
-			"named_count", json_number(types->named_count), //
-			"named_bytes", json_number(types->named_bytes), //
-			"heap_bytes", json_number(types->heap_bytes),	//
-			"zeros", json_number(types->zeros),		//
-			"left_out", json_number(types->left_out),	//
-			"free_known", types->walked, "lower_bounds", types->lower));
+			json_pack("{so so so so so so sb sb}",			//
+				"types", json_number(types->types),		//
+				"named_count", json_number(types->named_count), //
+				"named_bytes", json_number(types->named_bytes), //
+				"heap_bytes", json_number(types->heap_bytes),	//
+				"zeros", json_number(types->zeros),		//
+				"left_out", json_number(types->left_out),	//
+				"free_known", types->walked, "lower_bounds", types->lower));
 	const struct report_old *old = types->old;
 	if (old != NULL)
 		json_member(report, "old",
@@ -352,29 +352,29 @@ static json_t *json_sites(const struct report_type *row)
 
 static json_t *json_lost(const struct report_type *row)
 {
-	return json_pack("{so ss so so so so so so so so so so so}", //
-		"name", json_bytes(row->name), "kind", row->kind,    //
+	return json_pack("{so ss so so so so so so so so so so so}",			  //
+		"name", json_bytes(row->name), "kind", row->kind,			  //
 		"module", row->module[0] != '\0' ? json_bytes(row->module) : json_null(), //
-		"count", json_number(row->count),			   //
-		"size", row->size > 0 ? json_number(row->size) : json_null(), //
-		"size_agreement", json_real(row->agreement),		   //
-		"bytes", json_number(row->bytes),			   //
-		"share", json_real(row->share),				   //
-		"direct_count", json_number(row->direct),		   //
-		"direct_bytes", json_number(row->direct_bytes),		   //
-		"indirect_count", json_number(row->count - row->direct),   //
-		"indirect_bytes", json_number(row->bytes - row->direct_bytes), //
+		"count", json_number(row->count),					  //
+		"size", row->size > 0 ? json_number(row->size) : json_null(),		  //
+		"size_agreement", json_real(row->agreement),				  //
+		"bytes", json_number(row->bytes),					  //
+		"share", json_real(row->share),						  //
+		"direct_count", json_number(row->direct),				  //
+		"direct_bytes", json_number(row->direct_bytes),				  //
+		"indirect_count", json_number(row->count - row->direct),		  //
+		"indirect_bytes", json_number(row->bytes - row->direct_bytes),		  //
 		"examples", json_examples(row));
 }
 
 static json_t *json_any_type(const struct report_type *row)
 {
-	return json_pack("{so ss so so so so so so so ss so so so so so}",	     //
-		"name", json_bytes(row->name), "kind", row->kind,		     //
-		"module", json_bytes(row->module),				     //
-		"count", json_number(row->count),				     //
-		"size", row->size > 0 ? json_number(row->size) : json_null(),	     //
-		"size_method", json_bytes(row->method),				     //
+	return json_pack("{so ss so so so so so so so ss so so so so so}",    //
+		"name", json_bytes(row->name), "kind", row->kind,	      //
+		"module", json_bytes(row->module),			      //
+		"count", json_number(row->count),			      //
+		"size", row->size > 0 ? json_number(row->size) : json_null(), //
+		"size_method", json_bytes(row->method),			      //
 		"size_agreement", row->method != NULL ? json_real(row->agreement) : json_null(),
 		"bytes", row->bytes_known ? json_number(row->bytes) : json_null(), //
 		"share", json_real(row->share), "where", row->where,		   //

@@ -101,7 +101,8 @@ struct report_types {
 
 // One answer, before its rows.
 struct report_head {
-	const char *mode;    // "words", "types", "types-diff", "leaks", "leaks-diff", "strings", "find"
+	const char
+		*mode; // "words", "types", "types-diff", "leaks", "leaks-diff", "strings", "find"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;

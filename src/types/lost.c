@@ -16,6 +16,9 @@
 // Cells that may have such words, and groups in all. Sizes alone are fewer: so many different ones
 // take 128 GiB.
 #define CELLS_MAX 32768
+// If there are no more groups than this, the group of each object is remembered until it is known
+// whether it is lost directly; else the objects are visited again.
+#define QUICK_MAX UINT16_MAX
 #define GROUPS_MAX 131072
 // A text names the objects of a size if at least one in so many of those without a type has it.
 #define TEXT_SHARE 16
@@ -24,6 +27,7 @@
 struct group {
 	uint64_t size; // of the chunk; 0: the entry is free
 	struct telling telling;
+	uint16_t index; // while groups are quick: in the order in which they were found
 	uint64_t count, direct;
 	uint64_t example; // the lowest address
 };
@@ -32,8 +36,10 @@ struct group {
 struct table {
 	struct group *list; // owned
 	size_t count, capacity;
-	bool full; // there are more than GROUPS_MAX
-	bool lost; // memory ran out
+	size_t most;	  // groups that it may have
+	bool full;	  // there are more
+	bool lost;	  // memory ran out
+	uint64_t *direct; // while groups are quick: of each index; owned
 };
 
 struct gatherer {
@@ -43,6 +49,10 @@ struct gatherer {
 	struct teller *tellers;	 // the same
 	unsigned threads;
 	bool coarse; // there are too many sizes to tell them apart
+	// While groups are quick: the index of each lost object's group, and the thread that
+	// visited each tile; owned.
+	uint16_t *indices;
+	uint8_t *visitors;
 };
 
 static uint64_t mix(uint64_t value)
@@ -93,23 +103,25 @@ static bool table_grow(struct table *table)
 	return true;
 }
 
-static void table_add(struct table *table, const struct group *more)
+// Returns the index of the group; 0 if there is no room.
+static uint16_t table_add(struct table *table, const struct group *more)
 {
 	if (2 * table->count >= table->capacity && (table->lost || !table_grow(table)))
-		return;
+		return 0;
 	struct group *group = table_slot(table, more->size, &more->telling);
 	if (group->size == 0) {
-		if (table->count == GROUPS_MAX) {
+		if (table->count == table->most) {
 			table->full = true;
-			return;
+			return 0;
 		}
-		table->count++;
 		*group = *more;
-		return;
+		group->index = (uint16_t)table->count++;
+		return group->index;
 	}
 	group->count += more->count;
 	group->direct += more->direct;
 	group->example = min_u64(group->example, more->example);
+	return group->index;
 }
 
 // ---- visits
@@ -142,8 +154,8 @@ static void gatherer_take(void *context, unsigned thread, const struct reach_obj
 	struct gatherer *gatherer = context;
 	struct group group = {
 		.size = object->size,
-		.telling = teller_look(
-			&gatherer->tellers[thread], object->bytes, object->available),
+		.telling =
+			teller_look(&gatherer->tellers[thread], object->bytes, object->available),
 		.count = 1,
 		.direct = object->direct,
 		.example = object->address,
@@ -155,6 +167,27 @@ static void gatherer_take(void *context, unsigned thread, const struct reach_obj
 	if (gatherer->coarse)
 		group.size = size_round(group.size);
 	table_add(&gatherer->tables[thread], &group);
+}
+
+// The first visit: whether the object is lost directly is not known yet.
+static void gatherer_take_quickly(void *context, unsigned thread, const struct reach_object *object)
+{
+	struct gatherer *gatherer = context;
+	const struct group group = {
+		.size = object->size,
+		.telling =
+			teller_look(&gatherer->tellers[thread], object->bytes, object->available),
+		.count = 1,
+		.example = object->address,
+	};
+	gatherer->indices[object->number] = table_add(&gatherer->tables[thread], &group);
+	gatherer->visitors[object->tile] = (uint8_t)thread;
+}
+
+static void gatherer_note_direct(void *context, size_t tile, size_t number, bool direct)
+{
+	struct gatherer *gatherer = context;
+	gatherer->tables[gatherer->visitors[tile]].direct[gatherer->indices[number]] += direct;
 }
 
 static size_t cells_above(const struct gatherer *gatherer, uint32_t bar)
@@ -180,8 +213,12 @@ static bool gatherer_init(struct gatherer *gatherer, const struct image *image,
 
 static void gatherer_deinit(struct gatherer *gatherer)
 {
-	for (unsigned i = 0; gatherer->tables != NULL && i < gatherer->threads; i++)
+	for (unsigned i = 0; gatherer->tables != NULL && i < gatherer->threads; i++) {
 		free(gatherer->tables[i].list);
+		free(gatherer->tables[i].direct);
+	}
+	free(gatherer->indices);
+	free(gatherer->visitors);
 	free((void *)gatherer->cells);
 	free(gatherer->tables);
 	free(gatherer->tellers);
@@ -198,28 +235,74 @@ static bool gatherer_merge(struct gatherer *gatherer)
 				table_add(all, &table->list[k]);
 		all->full |= table->full;
 		all->lost |= table->lost;
-		free(table->list);
-		*table = (struct table){0};
 	}
 	return !all->full && !all->lost;
+}
+
+// Begin anew, with at most so many groups.
+static void gatherer_clear(struct gatherer *gatherer, size_t most)
+{
+	for (unsigned i = 0; i < gatherer->threads; i++) {
+		free(gatherer->tables[i].list);
+		free(gatherer->tables[i].direct);
+		gatherer->tables[i] = (struct table){.most = most};
+	}
+}
+
+// Gather all groups while the pointers in lost objects are looked at. False: there are too many, or
+// there is no memory for it.
+static bool gatherer_run_quickly(
+	struct gatherer *gatherer, struct reach *reach, bool *linked, struct error *err)
+{
+	const size_t count = reach_lost_count(reach);
+	gatherer_clear(gatherer, QUICK_MAX);
+	// Not more than the bits of the heap take, or a little.
+	if (count > reach_quick_max(reach) || gatherer->threads > UINT8_MAX)
+		return false;
+	gatherer->indices = calloc(count + 1, sizeof *gatherer->indices);
+	gatherer->visitors = calloc(reach_tiles(reach) + 1, sizeof *gatherer->visitors);
+	for (unsigned i = 0; i < gatherer->threads; i++) {
+		gatherer->tables[i].direct = calloc(QUICK_MAX + 1, sizeof(uint64_t));
+		if (gatherer->tables[i].direct == NULL)
+			return false;
+	}
+	if (gatherer->indices == NULL || gatherer->visitors == NULL)
+		return false;
+	*linked = reach_link_lost(reach, gatherer_take_quickly, gatherer, err);
+	if (!*linked)
+		return false;
+	reach_each_lost(reach, gatherer_note_direct, gatherer);
+	for (unsigned i = 0; i < gatherer->threads; i++) {
+		struct table *table = &gatherer->tables[i];
+		for (size_t k = 0; k < table->capacity; k++)
+			if (table->list[k].size != 0)
+				table->list[k].direct = table->direct[table->list[k].index];
+	}
+	return gatherer_merge(gatherer);
 }
 
 // Gather the groups, rare words left out until the rest fits.
 static bool gatherer_run(struct gatherer *gatherer, struct reach *reach, struct error *err)
 {
-	if (!reach_link_lost(reach, gatherer_weigh, gatherer, err))
+	bool linked = false;
+	if (gatherer_run_quickly(gatherer, reach, &linked, err))
+		return true;
+	free(gatherer->indices);
+	gatherer->indices = NULL;
+	if (err->text[0] != '\0' ||
+		!(linked ? reach_visit_lost(reach, gatherer_weigh, gatherer, err)
+			 : reach_link_lost(reach, gatherer_weigh, gatherer, err)))
 		return false;
 	while (cells_above(gatherer, gatherer->bar) > CELLS_MAX)
 		gatherer->bar *= 2;
 	for (;;) {
+		gatherer_clear(gatherer, GROUPS_MAX);
 		if (!reach_visit_lost(reach, gatherer_take, gatherer, err))
 			return false;
 		if (gatherer_merge(gatherer))
 			return true;
 		if (gatherer->tables[0].lost)
 			return error_memory(err);
-		free(gatherer->tables[0].list);
-		gatherer->tables[0] = (struct table){0};
 		gatherer->coarse = cells_above(gatherer, gatherer->bar) == 0;
 		gatherer->bar *= 4;
 	}
@@ -254,8 +337,7 @@ static int group_compare(const void *left, const void *right)
 		return a->telling.kind < b->telling.kind ? -1 : 1;
 	if (a->telling.word != b->telling.word)
 		return a->telling.word < b->telling.word ? -1 : 1;
-	return a->telling.offset < b->telling.offset ? -1
-						      : a->telling.offset > b->telling.offset;
+	return a->telling.offset < b->telling.offset ? -1 : a->telling.offset > b->telling.offset;
 }
 
 static void group_join(struct group *group, struct group *other)
@@ -326,8 +408,8 @@ static bool part_name(const struct image *image, struct names *names, bool redac
 		// A base of it, or one that is part of something else.
 		if (identity.offset == telling->offset)
 			ret->name = strdup(identity.name);
-		else if (asprintf(&ret->name, "%s @+%u", identity.name,
-				 (unsigned)telling->offset) < 0)
+		else if (asprintf(&ret->name, "%s @+%u", identity.name, (unsigned)telling->offset) <
+			 0)
 			ret->name = NULL;
 	} else {
 		ret->kind = identity.type == IDENTITY_NONE ? TYPE_UNNAMED : TYPE_STRUCT;

@@ -18,7 +18,7 @@ struct lost_options {
 };
 
 // Group the lost objects by type; those without a type by their size and most telling word. Fills
-// the list of *ret, and named_count and named_bytes with the numbers of all lost objects. On success
-// *ret is the caller's, to be released with types_result_deinit.
+// the list of *ret, and named_count and named_bytes with the numbers of all lost objects. On
+// success *ret is the caller's, to be released with types_result_deinit.
 bool lost_find(const struct image *image, struct names *names, struct reach *reach,
 	const struct lost_options *options, struct error *err, struct types_result *ret);

@@ -60,7 +60,7 @@ static enum telling_kind word_kind(const struct teller *teller, uint64_t word)
 		return TELLING_CLASS;
 	}
 	return module_writes(&teller->modules->list[range->module], word) ? TELLING_POINTER
-									   : TELLING_CONSTANT;
+									  : TELLING_CONSTANT;
 }
 
 static enum telling_kind word_kind_cached(struct teller *teller, uint64_t word)

@@ -18,7 +18,7 @@
 
 enum telling_kind {
 	TELLING_NONE,
-	TELLING_TEXT,	 // printable characters that fill the word
+	TELLING_TEXT,	  // printable characters that fill the word
 	TELLING_CONSTANT, // into read-only data
 	TELLING_POINTER, // into code, or data that are, or were once, writable: tables of functions
 	TELLING_CLASS,	 // a vtable with run time type information
