@@ -1,103 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "heap/reach.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "heap/exact.h"
-#include "heap/lookup.h"
-#include "heap/roots.h"
+#include "heap/internal.h"
 
-// Units of a tile, as a power of two.
-#define TILE_BITS 13
-#define TILE_SLOTS ((size_t)1 << TILE_BITS)
-#define TILE_CELLS (TILE_SLOTS / 64)
-// From so many objects on a tile is read at once: that takes as long as some dozens of small reads.
-#define TILE_DENSE 64
-// Of other tiles only the blocks that are needed, in so many parts.
-#define TILE_BLOCKS 32
-// What is read at once of roots and large objects.
-#define PIECE_SIZE ((size_t)256 * 1024)
-// Pointers that are looked up together, so that their cells come from memory at the same time.
-#define BATCH 64
-#define NO_TILE SIZE_MAX
-
-struct state {
-	_Atomic uint64_t marked;
-	// While marking: its words are to be looked at. Later: another lost object points at it.
-	_Atomic uint64_t pending;
-};
-
-// Tiles that have something pending. They are taken in the order of their addresses, round and
-// round, and those with much pending first: others may get more until then.
-struct queue {
-	_Atomic uint32_t *waiting; // objects of each tile that are pending, or have been; owned
-	size_t tile_count;
-	_Atomic size_t filled, dense; // tiles that wait, and of these, with TILE_DENSE or more
-	_Atomic unsigned waiters;     // threads that sleep
-	pthread_mutex_t lock;	      // for all that follows
-	pthread_cond_t changed;
-	size_t hand;	 // the next tile to look at
-	unsigned active; // threads that may add more
-	bool done;
-};
-
-struct worker;
-
-struct reach {
-	const struct image *image;
-	const struct heap *heap;
-	struct reach_options options;
-	struct lookup lookup;
-	struct roots roots;
-	struct exact exact;
-	struct state *states; // one for each cell; owned
-	size_t tile_count;
-	struct queue queue;
-	pthread_mutex_t roots_lock; // for the next two
-	size_t root;		    // that is being scanned
-	uint64_t root_at;	    // so many bytes of it have been handed out
-	_Atomic size_t tile;	    // the next one, in passes over all of them
-	size_t *lost_before;	    // lost objects before each tile; owned
-	_Atomic uint64_t unread;
-	reach_visit *visit;
-	void *context;
-	void (*work)(struct worker *worker);
-	bool linking;
-};
-
-// A pointer that may point into the heap.
-struct candidate {
-	uint64_t pointer;
-	size_t source; // the slot of the object it is in
-	size_t slot;
-	const struct heap_region *region;
-};
-
-struct worker {
-	struct reach *reach;
-	unsigned number;
-	unsigned char *tile, *piece; // owned
-	uint16_t *stack;	     // slots of the tile that are to be looked at; owned
-	size_t depth;
-	size_t current;	 // tile; NO_TILE: none
-	uint32_t loaded; // blocks of it that the buffer has, a bit for each
-	struct candidate batch[BATCH];
-	size_t batched;
-	size_t source;
-	size_t hint; // region
-	bool linking;
-	pthread_t thread;
-};
-
-static bool reach_stopped(const struct reach *reach)
+bool reach_stopped(const struct reach *reach)
 {
 	return reach->options.stop != NULL && atomic_load(reach->options.stop) != 0;
 }
 
-static void reach_progress(const struct reach *reach, uint64_t bytes)
+void reach_progress(const struct reach *reach, uint64_t bytes)
 {
 	if (reach->options.watch.add != NULL)
 		reach->options.watch.add(reach->options.watch.context, bytes);
@@ -143,7 +58,14 @@ static void tile_read(struct worker *worker, size_t from, size_t to)
 	}
 }
 
-static void tile_load(struct worker *worker)
+void tile_begin(struct worker *worker, size_t tile)
+{
+	worker->current = tile;
+	worker->loaded = 0;
+	worker->depth = 0;
+}
+
+void tile_load(struct worker *worker)
 {
 	const size_t first = worker->current << TILE_BITS;
 	if (worker->loaded == UINT32_MAX)
@@ -264,8 +186,9 @@ static bool queue_pop(struct queue *queue, size_t *ret)
 // ---- what becomes of a pointer
 
 // An object is reached.
-static void worker_mark(struct worker *worker, size_t slot)
+static void worker_mark(struct worker *worker, const struct candidate *candidate, size_t slot)
 {
+	(void)candidate;
 	struct state *state = &worker->reach->states[slot / 64];
 	const uint64_t bit = UINT64_C(1) << (slot % 64);
 	if ((atomic_load_explicit(&state->marked, memory_order_relaxed) & bit) != 0 ||
@@ -283,18 +206,18 @@ static void worker_mark(struct worker *worker, size_t slot)
 }
 
 // A lost object points at an object.
-static void worker_link(struct worker *worker, size_t source, size_t slot)
+static void worker_link(struct worker *worker, const struct candidate *candidate, size_t slot)
 {
 	struct state *state = &worker->reach->states[slot / 64];
 	const uint64_t bit = UINT64_C(1) << (slot % 64);
-	if (source != slot &&
+	if (candidate->source != slot &&
 		(atomic_load_explicit(&state->marked, memory_order_relaxed) & bit) == 0 &&
 		(atomic_load_explicit(&state->pending, memory_order_relaxed) & bit) == 0)
 		atomic_fetch_or_explicit(&state->pending, bit, memory_order_relaxed);
 }
 
 // Look up the pointers that were collected.
-static void worker_flush(struct worker *worker)
+void worker_flush(struct worker *worker)
 {
 	const struct reach *reach = worker->reach;
 	const struct lookup *lookup = &reach->lookup;
@@ -320,10 +243,7 @@ static void worker_flush(struct worker *worker)
 					lookup_address(lookup, candidate->region, slot) +
 						reach->heap->header)))
 			continue;
-		if (worker->linking)
-			worker_link(worker, candidate->source, slot);
-		else
-			worker_mark(worker, slot);
+		worker->take(worker, candidate, slot);
 	}
 }
 
@@ -339,15 +259,15 @@ static inline void worker_scan_as(struct worker *worker, const unsigned char *by
 		const uint64_t value = word_load(bytes + at, word, order) & mask;
 		if (value - a.start >= a.size && value - b.start >= b.size)
 			continue;
-		worker->batch[worker->batched++] =
-			(struct candidate){.pointer = value, .source = worker->source};
+		worker->batch[worker->batched++] = (struct candidate){
+			.pointer = value, .source = worker->source, .where = worker->where + at};
 		if (worker->batched == BATCH)
 			worker_flush(worker);
 	}
 }
 
 // Look at all words.
-static void worker_scan(struct worker *worker, const unsigned char *bytes, size_t size)
+void worker_scan(struct worker *worker, const unsigned char *bytes, size_t size)
 {
 	const struct image_info *info = image_info(worker->reach->image);
 	// Each with constants of its own.
@@ -361,25 +281,19 @@ static void worker_scan(struct worker *worker, const unsigned char *bytes, size_
 		worker_scan_as(worker, bytes, size, 4, ORDER_BIG);
 }
 
-static void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size)
+void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size)
 {
 	while (size > 0) {
 		const size_t piece = (size_t)min_u64(size, PIECE_SIZE);
 		reach_read(worker->reach, address, worker->piece, piece);
+		worker->where = address;
 		worker_scan(worker, worker->piece, piece);
 		address += piece;
 		size -= piece;
 	}
 }
 
-// An object in memory.
-struct object {
-	uint64_t chunk, end;   // addresses of the chunk and behind it
-	uint64_t start, limit; // of the object and behind it
-	size_t slot;
-};
-
-static struct object worker_object(const struct worker *worker, size_t slot)
+struct object worker_object(const struct worker *worker, size_t slot)
 {
 	const struct lookup *lookup = &worker->reach->lookup;
 	const struct heap *heap = worker->reach->heap;
@@ -399,7 +313,7 @@ static struct object worker_object(const struct worker *worker, size_t slot)
 
 // The beginning of an object, from the current tile; *size: bytes that are there, if they are in
 // the tile, but not more than `most`.
-static const unsigned char *worker_bytes(
+const unsigned char *worker_bytes(
 	struct worker *worker, const struct object *object, size_t most, size_t *size)
 {
 	const unsigned bits = worker->reach->lookup.unit_bits;
@@ -411,10 +325,12 @@ static const unsigned char *worker_bytes(
 	return worker->tile + at;
 }
 
-static void worker_scan_object(struct worker *worker, const struct object *object)
+void worker_scan_object(struct worker *worker, const struct object *object)
 {
 	size_t size;
 	const unsigned char *bytes = worker_bytes(worker, object, SIZE_MAX, &size);
+	worker->source = object->slot;
+	worker->where = object->start;
 	worker_scan(worker, bytes, size);
 	worker_scan_memory(worker, object->start + size, object->limit - object->start - size);
 }
@@ -426,9 +342,7 @@ static void worker_do_tile(struct worker *worker, size_t tile)
 	struct reach *reach = worker->reach;
 	const size_t first = tile * TILE_CELLS;
 	const size_t end = min_u64(first + TILE_CELLS, (reach->heap->slot_count + 63) / 64);
-	worker->current = tile;
-	worker->loaded = 0;
-	worker->depth = 0;
+	tile_begin(worker, tile);
 	// The lowest comes last on the stack, and so first.
 	for (size_t cell = end; cell-- > first;) {
 		if (atomic_load(&reach->states[cell].pending) == 0)
@@ -526,11 +440,11 @@ static void worker_visit_object(struct worker *worker, size_t slot, size_t numbe
 	const uint64_t length = object.limit - object.start;
 	size_t size;
 	const unsigned char *bytes =
-		worker_bytes(worker, &object, worker->linking ? SIZE_MAX : VISIT_SIZE, &size);
+		worker_bytes(worker, &object, worker->take != NULL ? SIZE_MAX : VISIT_SIZE, &size);
 	if (size < min_u64(length, VISIT_SIZE)) {
 		// It lies across two tiles.
 		bytes = worker->piece;
-		size = (size_t)min_u64(length, worker->linking ? PIECE_SIZE : VISIT_SIZE);
+		size = (size_t)min_u64(length, worker->take != NULL ? PIECE_SIZE : VISIT_SIZE);
 		reach_read(reach, object.start, worker->piece, size);
 	}
 	const uint64_t pending =
@@ -546,14 +460,15 @@ static void worker_visit_object(struct worker *worker, size_t slot, size_t numbe
 	};
 	if (reach->visit != NULL)
 		reach->visit(reach->context, worker->number, &visited);
-	if (!worker->linking)
+	if (worker->take == NULL)
 		return;
 	worker->source = slot;
+	worker->where = object.start;
 	worker_scan(worker, bytes, size);
 	worker_scan_memory(worker, object.start + size, length - size);
 }
 
-static size_t tile_end_cell(const struct reach *reach, size_t tile)
+size_t tile_end_cell(const struct reach *reach, size_t tile)
 {
 	return (size_t)min_u64((tile + 1) * TILE_CELLS, (reach->heap->slot_count + 63) / 64);
 }
@@ -571,8 +486,7 @@ static void worker_visit_tile(struct worker *worker, size_t tile)
 	const struct reach *reach = worker->reach;
 	const size_t count = tile_lost(reach, tile);
 	size_t number = reach->lost_before[tile];
-	worker->current = tile;
-	worker->loaded = 0;
+	tile_begin(worker, tile);
 	if (count >= TILE_DENSE)
 		tile_load(worker);
 	for (size_t cell = tile * TILE_CELLS; count > 0 && cell < tile_end_cell(reach, tile);
@@ -603,19 +517,19 @@ static void *worker_run(void *context)
 	return NULL;
 }
 
-static bool worker_init(struct worker *worker, struct reach *reach, unsigned number)
+bool worker_init(struct worker *worker, struct reach *reach, unsigned number)
 {
 	worker->reach = reach;
 	worker->number = number;
 	worker->current = NO_TILE;
-	worker->linking = reach->linking;
+	worker->take = reach->take;
 	worker->tile = malloc(TILE_SLOTS * reach->heap->unit);
 	worker->piece = malloc(PIECE_SIZE);
 	worker->stack = malloc(TILE_SLOTS * sizeof *worker->stack);
 	return worker->tile != NULL && worker->piece != NULL && worker->stack != NULL;
 }
 
-static void worker_deinit(struct worker *worker)
+void worker_deinit(struct worker *worker)
 {
 	free(worker->tile);
 	free(worker->piece);
@@ -623,7 +537,7 @@ static void worker_deinit(struct worker *worker)
 }
 
 // Let all threads do the work.
-static bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct error *err)
+bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct error *err)
 {
 	const unsigned threads = reach->options.threads;
 	struct worker *workers = calloc(threads, sizeof *workers);
@@ -677,6 +591,7 @@ bool reach_create(const struct image *image, const struct modules *modules,
 	reach->lost_before = calloc(reach->tile_count + 1, sizeof *reach->lost_before);
 	pthread_mutex_init(&reach->roots_lock, NULL);
 	exact_init(&reach->exact, image, modules);
+	reach->take = worker_mark;
 	const bool memory = queue_init(&reach->queue, reach->tile_count) && reach->states != NULL &&
 			    reach->lost_before != NULL;
 	if ((!memory && !error_memory(err)) ||
@@ -686,6 +601,7 @@ bool reach_create(const struct image *image, const struct modules *modules,
 		reach_destroy(reach);
 		return false;
 	}
+	reach->take = NULL;
 	for (size_t i = 0; i < reach->tile_count; i++)
 		reach->lost_before[i + 1] = reach->lost_before[i] + tile_lost(reach, i);
 	*ret = reach;
@@ -756,8 +672,8 @@ bool reach_visit_lost(struct reach *reach, reach_visit *visit, void *context, st
 
 bool reach_link_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err)
 {
-	reach->linking = true;
+	reach->take = worker_link;
 	const bool ok = reach_visit_lost(reach, visit, context, err);
-	reach->linking = false;
+	reach->take = NULL;
 	return ok;
 }

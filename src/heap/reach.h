@@ -75,6 +75,13 @@ size_t reach_quick_max(const struct reach *reach);
 // The number of tiles.
 size_t reach_tiles(const struct reach *reach);
 
+struct root;
+
+// A pointer that was found in an object, or in a root; both NULL: in a register of the thread with
+// the index `where`. where: its address. target: of the object it points at, or into.
+typedef void reach_hold(void *context, unsigned thread, const struct reach_object *object,
+	const struct root *root, uint64_t where, uint64_t target);
+
 // Look at the pointers in all lost objects to find out which of them are lost directly. Each is
 // visited, too; what they are is not known yet.
 bool reach_link_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err);
