@@ -197,3 +197,95 @@ odd-address kept direct"
 	topleak -0 --leaks --redact -n 1000 "$(lost_core plain 0)"
 	lacks "$output" '"'
 }
+
+# held NAME TRUTH: the addresses of objects of this name that are kept
+held() {
+	perl -ne '($name, $state, $hidden) = split; printf "0x%x\n", ~hex $hidden if $name eq "'"$1"'" && $state eq "kept"' "$2" 2>/dev/null
+}
+
+@test "--path: from data, the thread, a register, a stack; the shortest way" {
+	local core address
+	core=$(lost_core threads 5)
+	address=$(held in-mapped "$core.truth")
+	topleak -0 --path "$address" "$core"
+	[[ ${lines[1]} =~ "roots+"[0-9]+" (lost)"$ ]]
+	[[ ${lines[2]} =~ ^0x[0-9a-f]+" "+"+2097152  (no type), " ]]
+	[[ ${lines[3]} =~ ^0x0*${address#0x}" "+"-  (no type), " ]]
+	equal "${#lines[@]}" 4
+	topleak -0 --path "$(held register "$core.truth")" "$core"
+	contains "${lines[1]}" "a register of thread"
+	topleak -0 --path "$(held thread-local "$core.truth")" "$core"
+	contains "${lines[1]}" "other memory"
+	# The last node of a list of a thousand, which begins with the last one made.
+	address=$(held list "$core.truth" | head -n 1)
+	topleak -0 --path "$address" "$core"
+	equal "${#lines[@]}" 1002
+	# A leaf of a tree of seven levels.
+	topleak -0 --path "$(held tree "$core.truth" | head -n 1)" "$core"
+	equal "${#lines[@]}" 9
+	topleak -0 --path "$(held "from-a-thread's-stack" "$core.truth" | head -n 1)" "$core"
+	contains "${lines[1]}" "thread"
+}
+
+@test "--path: any address in the object; what is lost, what is none" {
+	local core address
+	core=$(lost_core plain 0)
+	address=$(held grown "$core.truth")
+	topleak -0 --path "$((address + 5000))" "$core"
+	contains "${lines[2]}" "${address#0x}"
+	address=$(perl -ne '($name, $state, $hidden) = split; printf "0x%x\n", ~hex $hidden if $state eq "direct"' "$core.truth" 2>/dev/null | head -n 1)
+	topleak -0 --path "$address" "$core"
+	equal "${#lines[@]}" 1
+	contains "$stderr" "is lost"
+	topleak -1 --path 0x1234 "$core"
+	fails "$core" 0x1234
+	topleak -2 --path 0x1234 --leaks "$core"
+	fails --path --leaks
+	topleak -2 --path 0x1234 --raw "$core"
+	fails --path --raw
+}
+
+@test "--owners: what points at the objects of a class" {
+	local core
+	core=$(lost_core plain 0)
+	topleak -0 --type "(anonymous namespace)::Both" --owners "$core"
+	contains "$output" "2 objects in use, 1 lost"
+	equal "$(sed 1,3d <<<"$output" | tr -s ' ' | cut -d ' ' -f 2,4-)" "1 +240 (anonymous namespace)::roots (lost)"
+	topleak -2 --owners "$core"
+	fails --owners --type
+	topleak -2 --owners --find 0x1234 "$core"
+	fails --owners --type
+	topleak -2 --owners --type Both --around "$core"
+	fails --owners --around
+}
+
+@test "--owners and --path: JSON as the schema says, csv with as many fields in each row" {
+	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
+	local core name
+	core=$(lost_core threads 5)
+	topleak -0 -ojson --owners --type "(anonymous namespace)::Both" "$core"
+	validate "$repo/share/topleak.schema.json" <<<"$output"
+	is '.mode == "owners" and .found.count == 2 and .found.lost == 1 and .owners[0].kind == "data"'
+	for name in tree register thread-local; do
+		topleak -0 -ojson --path "$(held "$name" "$core.truth" | head -n 1)" "$core"
+		validate "$repo/share/topleak.schema.json" <<<"$output"
+		is '.mode == "path" and .found.count == 1 and (.path[-1].offset == null)'
+	done
+	topleak -0 -ocsv --path "$(held tree "$core.truth" | head -n 1)" "$core"
+	[[ ${lines[0]} == address,offset,name,kind,module,size ]]
+	sed 's/"[^"]*"/x/g' <<<"$output" | awk -F, 'NF != 6 { print; exit 1 }'
+}
+
+@test "more lost texts than can be told apart: sizes stay, and so do the frequent ones" {
+	local core expected threads
+	core=$(fixture texts.core "$repo/scripts/dump" -k @ \
+		"$(fixture texts "${CC:-cc}" -O1 -o @ "$repo/fixtures/texts.c")")
+	topleak -0 --leaks -n 100000 -j 1 "$core"
+	expected=$output
+	contains "$output" '"frequent" @+0'
+	for threads in 2 5; do
+		topleak -0 --leaks -n 100000 -j "$threads" "$core"
+		equal "$output" "$expected"
+	done
+	contains "$output" "lost: 300.0 K objects"
+}

@@ -2,17 +2,9 @@
 #include <elf.h>
 
 #include "answer/answer.h"
+#include "answer/leaks.h"
 #include "answer/table.h"
-#include "heap/heap.h"
-#include "heap/reach.h"
 #include "types/lost.h"
-
-// What is found in one dump.
-struct leaks {
-	struct heap heap;
-	struct reach *reach;
-	struct types_result result;
-};
 
 static void pass_begins(void *context, uint64_t bytes)
 {
@@ -24,8 +16,7 @@ static void pass_adds(void *context, uint64_t bytes)
 	progress_add(context, bytes);
 }
 
-// Walk the heap and find out what can be reached.
-static bool leaks_reach(struct dump *dump, struct error *err, struct leaks *leaks)
+bool leaks_reach(struct dump *dump, const char *option, struct error *err, struct leaks *leaks)
 {
 	const struct image_info *info = image_info(dump->image);
 	const struct heap_options heap_options = {
@@ -37,7 +28,7 @@ static bool leaks_reach(struct dump *dump, struct error *err, struct leaks *leak
 		.stop = dump->stop,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
-	if (!dump_names(dump, "--leaks", err))
+	if (!dump_names(dump, option, err))
 		return false;
 	if (!names_has_addresses(dump->names))
 		return error_usage(err,
@@ -46,9 +37,9 @@ static bool leaks_reach(struct dump *dump, struct error *err, struct leaks *leak
 		return false;
 	if (leaks->heap.allocator == HEAP_UNKNOWN)
 		return error_usage(err,
-			"--leaks: %s: no heap of glibc's malloc is in it, the only allocator whose "
+			"%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
 			"objects are known; --types works with all",
-			info->path);
+			option, info->path);
 	return reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
 		&leaks->heap, &options, err, &leaks->reach);
 }
@@ -67,7 +58,7 @@ static bool leaks_group(struct dump *dump, struct error *err, struct leaks *leak
 	return true;
 }
 
-static void leaks_deinit(struct leaks *leaks)
+void leaks_deinit(struct leaks *leaks)
 {
 	reach_destroy(leaks->reach);
 	heap_deinit(&leaks->heap);
@@ -77,7 +68,7 @@ static void leaks_deinit(struct leaks *leaks)
 static bool leaks_find_old(struct dump *dump, struct error *err, struct types_result *ret)
 {
 	struct leaks leaks = {0};
-	const bool ok = leaks_reach(dump, err, &leaks) && dump_settle(dump, err) &&
+	const bool ok = leaks_reach(dump, "--leaks", err, &leaks) && dump_settle(dump, err) &&
 			leaks_group(dump, err, &leaks);
 	if (ok) {
 		*ret = leaks.result;
@@ -119,7 +110,7 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 	const uint64_t words =
 		image_info(dump->image)->bytes_present / image_info(dump->image)->word_size;
 	bool ok = table_load_old(dump, "leaks", leaks_find_old, err, &saved) &&
-		  leaks_reach(dump, err, &leaks) && leaks_group(dump, err, &leaks) &&
+		  leaks_reach(dump, "--leaks", err, &leaks) && leaks_group(dump, err, &leaks) &&
 		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
 	if (ok) {
 		const struct report_leaks totals = totals_of(dump, &leaks);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "heap/exact.h"
+#include "heap/holders.h"
 #include "heap/lookup.h"
 #include "heap/reach.h"
 #include "heap/roots.h"
@@ -23,6 +24,8 @@
 // Pointers that are looked up together, so that their cells come from memory at the same time.
 #define BATCH 64
 #define NO_TILE SIZE_MAX
+// What is scanned is no object.
+#define NO_SOURCE SIZE_MAX
 
 struct state {
 	_Atomic uint64_t marked;
@@ -46,6 +49,7 @@ struct queue {
 
 struct worker;
 struct candidate;
+struct search;
 
 // What becomes of a pointer to the object in use that begins at slot.
 typedef void worker_take(struct worker *worker, const struct candidate *candidate, size_t slot);
@@ -68,6 +72,8 @@ struct reach {
 	_Atomic uint64_t unread;
 	reach_visit *visit;
 	reach_hold *hold;
+	reach_select *select;
+	_Atomic uint64_t selected, selected_lost;
 	void *context;
 	void (*work)(struct worker *worker);
 	worker_take *take;
@@ -96,6 +102,7 @@ struct worker {
 	size_t hint;	// region
 	uint64_t where; // address of what is scanned
 	worker_take *take;
+	struct search *search;		    // see path.c
 	const struct root *root;	    // that is scanned; NULL: none
 	const struct reach_object *visited; // that is scanned; NULL: none
 	pthread_t thread;
@@ -132,3 +139,8 @@ void worker_scan(struct worker *worker, const unsigned char *bytes, size_t size)
 void worker_scan_object(struct worker *worker, const struct object *object);
 void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size);
 void worker_flush(struct worker *worker);
+// The registers of all threads. tell: worker->source becomes the index of each.
+void worker_scan_registers(struct worker *worker, bool tell);
+
+// Take the next piece of a root. NULL: there are no more.
+const struct root *reach_next_root(struct reach *reach, uint64_t *address, uint64_t *size);

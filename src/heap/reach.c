@@ -367,12 +367,11 @@ static void worker_do_tile(struct worker *worker, size_t tile)
 	reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
 }
 
-// Take the next piece of a root.
-static bool reach_next_root(struct reach *reach, uint64_t *address, uint64_t *size)
+const struct root *reach_next_root(struct reach *reach, uint64_t *address, uint64_t *size)
 {
-	bool more = false;
+	const struct root *found = NULL;
 	pthread_mutex_lock(&reach->roots_lock);
-	while (!more && reach->root < reach->roots.count) {
+	while (found == NULL && reach->root < reach->roots.count) {
 		const struct root *root = &reach->roots.list[reach->root];
 		*address = root->start + reach->root_at;
 		if (*address >= root->end) {
@@ -384,16 +383,14 @@ static bool reach_next_root(struct reach *reach, uint64_t *address, uint64_t *si
 		uint64_t end;
 		const bool data = image_has_data(reach->image, *address, root->end, &end);
 		*size = min_u64(PIECE_SIZE, root->end - *address);
-		if (!data && end - *address > PIECE_SIZE) {
+		if (!data && end - *address > PIECE_SIZE)
 			*size = (end - *address) & ~(uint64_t)7;
-			reach->root_at += *size;
-			continue;
-		}
+		else
+			found = root;
 		reach->root_at += *size;
-		more = true;
 	}
 	pthread_mutex_unlock(&reach->roots_lock);
-	return more;
+	return found;
 }
 
 static void worker_mark_all(struct worker *worker)
@@ -401,7 +398,7 @@ static void worker_mark_all(struct worker *worker)
 	struct reach *reach = worker->reach;
 	uint64_t address, size;
 	size_t tile;
-	while (!reach_stopped(reach) && reach_next_root(reach, &address, &size))
+	while (!reach_stopped(reach) && reach_next_root(reach, &address, &size) != NULL)
 		worker_scan_memory(worker, address, size);
 	worker_flush(worker);
 	while (queue_pop(&reach->queue, &tile))
@@ -409,14 +406,15 @@ static void worker_mark_all(struct worker *worker)
 			worker_do_tile(worker, tile);
 }
 
-// Registers are few: one thread looks at all of them.
-static void worker_mark_registers(struct worker *worker)
+void worker_scan_registers(struct worker *worker, bool tell)
 {
 	struct reach *reach = worker->reach;
 	const struct image_process *process = &image_info(reach->image)->process;
+	worker->where = 0;
 	for (size_t i = 0; i < process->registers_count; i++) {
 		const size_t size =
 			image_read_registers(reach->image, i, worker->piece, PIECE_SIZE);
+		worker->source = tell ? process->registers[i].thread : NO_SOURCE;
 		worker_scan(worker, worker->piece, size);
 	}
 	worker_flush(worker);
@@ -552,7 +550,7 @@ bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct
 	reach->queue.active = 1;
 	reach->queue.done = false;
 	if (ok && work == worker_mark_all)
-		worker_mark_registers(&workers[0]);
+		worker_scan_registers(&workers[0], false);
 	// Threads that cannot be had are no error: one is enough.
 	for (; ok && running < threads; running++) {
 		pthread_mutex_lock(&reach->queue.lock);

@@ -167,6 +167,8 @@ static void csv_list(struct report *report, enum report_list list)
 		[REPORT_MEMBERS] = "offset,type,value,count,kind,description",
 		[REPORT_LAYOUT] =
 			"offset,value,count,values,skipped,distinct,kind,description,mostly",
+		[REPORT_OWNERS] = "count,offset,name,kind,module,address",
+		[REPORT_PATH] = "address,offset,name,kind,module,size",
 	};
 	if (report->answers == 0 && !report->list)
 		fprintf(report->stream, "%s%s\n", report->many ? "file," : "", columns[list]);
@@ -230,6 +232,28 @@ static void csv_field(struct report *report, const struct report_field *row)
 	putc('\n', report->stream);
 }
 
+static void csv_owner(struct report *report, const struct report_owner *row)
+{
+	FILE *stream = report->stream;
+	const bool owners = report->open == REPORT_OWNERS;
+	csv_file(report);
+	if (owners)
+		fprintf(stream, "%" PRIu64, row->count);
+	else if (row->address != 0)
+		csv_address(report, row->address);
+	putc(',', stream);
+	csv_number(stream, row->offset_known, row->offset);
+	csv_text(stream, row->name);
+	fprintf(stream, ",%s,", row->kind);
+	csv_text(stream, row->module);
+	putc(',', stream);
+	if (!owners && row->size > 0)
+		fprintf(stream, "%" PRIu64, row->size);
+	else if (owners && row->address != 0)
+		csv_address(report, row->address);
+	putc('\n', stream);
+}
+
 static void csv_end(struct report *report)
 {
 	(void)report;
@@ -246,5 +270,6 @@ const struct report_writer writer_csv = {
 	.address = csv_address_row,
 	.member = csv_member,
 	.field = csv_field,
+	.owner = csv_owner,
 	.end = csv_end,
 };

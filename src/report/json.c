@@ -244,7 +244,10 @@ static void json_found(struct report *report, const struct report_found *found)
 	if (found->word != NULL) {
 		struct report_word word = *found->word;
 		word.count = word.count_max = found->count;
-		json_member(report, "found", json_row(report, &word));
+		json_t *object = json_row(report, &word);
+		if (found->lost_known)
+			json_add(&object, "lost", json_number(found->lost));
+		json_member(report, "found", object);
 		return;
 	}
 	json_t *object = json_pack("{so}", "count", json_number(found->count));
@@ -270,6 +273,8 @@ static void json_list(struct report *report, enum report_list list)
 		[REPORT_ADDRESSES] = "addresses",
 		[REPORT_MEMBERS] = "members",
 		[REPORT_LAYOUT] = "layout",
+		[REPORT_OWNERS] = "owners",
+		[REPORT_PATH] = "path",
 	};
 	json_close(report);
 	fprintf(report->stream, ",\"%s\":[", names[list]);
@@ -400,6 +405,21 @@ static void json_type_row(struct report *report, const struct report_type *row)
 	json_write(report, object);
 }
 
+static void json_owner(struct report *report, const struct report_owner *row)
+{
+	json_t *object = json_pack("{so ss so so so}", "name", json_bytes(row->name),	  //
+		"kind", row->kind,							  //
+		"module", row->module[0] != '\0' ? json_bytes(row->module) : json_null(), //
+		"offset", row->offset_known ? json_number(row->offset) : json_null(),	  //
+		"address", row->address != 0 ? json_address(row->address) : json_null());
+	if (report->open == REPORT_OWNERS)
+		json_add(&object, "count", json_number(row->count));
+	else
+		json_add(&object, "size", row->size > 0 ? json_number(row->size) : json_null());
+	json_next(report);
+	json_write(report, object);
+}
+
 static void json_end(struct report *report)
 {
 	json_close(report);
@@ -419,5 +439,6 @@ const struct report_writer writer_json = {
 	.address = json_address_row,
 	.member = json_member_head,
 	.field = json_field,
+	.owner = json_owner,
 	.end = json_end,
 };

@@ -101,8 +101,8 @@ struct report_types {
 
 // One answer, before its rows.
 struct report_head {
-	const char
-		*mode; // "words", "types", "types-diff", "leaks", "leaks-diff", "strings", "find"
+	const char *mode;    // "words", "types", "types-diff", "leaks", "leaks-diff", "strings",
+			     // "find", "owners", "path"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -134,6 +134,8 @@ struct report_found {
 	size_t text_size;
 	const struct report_word *word; // NULL: a text; its count is not used
 	uint64_t count;
+	uint64_t lost; // of objects, those that nothing reaches
+	bool lost_known;
 };
 
 // The rows that may follow, in this order.
@@ -143,6 +145,8 @@ enum report_list {
 	REPORT_ADDRESSES,
 	REPORT_MEMBERS,
 	REPORT_LAYOUT,
+	REPORT_OWNERS,
+	REPORT_PATH,
 };
 
 // A row of the most frequent texts.
@@ -188,6 +192,18 @@ struct report_field {
 	const char *mostly;	  // what they are: "constant", ...
 };
 
+// What points at objects: a type at an offset, or a place; or a step of the way to one, of which
+// the first is a place and the last is the object itself.
+struct report_owner {
+	const char *name, *kind; // as struct report_type has them, or "register", "stack", ...
+	const char *module;	 // "" if there is none
+	uint64_t count;		 // pointers; of a step it is not used
+	bool offset_known;
+	uint64_t offset;  // bytes, of the pointer in the object
+	uint64_t address; // of an object, or of the pointer in a place; 0: none
+	uint64_t size;	  // of the object's chunk, bytes; 0: not of interest
+};
+
 // The places that objects are in: heap, other anonymous memory, stacks, data of modules.
 enum { REPORT_SITES = 4 };
 
@@ -222,6 +238,7 @@ struct report {
 	const struct report_head *head;
 	size_t answers, rows;		    // rows of the list that is open
 	bool list;			    // a list is open
+	enum report_list open;		    // which one
 	const struct report_member *member; // that is open in it, NULL: none
 	bool lost;			    // out of memory inside a writer
 	int failure;			    // errno of the first write that failed; 0: none
@@ -239,6 +256,7 @@ struct report_writer {
 	void (*address)(struct report *report, const struct report_address *row);
 	void (*member)(struct report *report, const struct report_member *member);
 	void (*field)(struct report *report, const struct report_field *row);
+	void (*owner)(struct report *report, const struct report_owner *row);
 	void (*end)(struct report *report);
 };
 
@@ -266,6 +284,7 @@ void report_address(struct report *report, const struct report_address *row);
 // member must live until the next one, the next list, or the end.
 void report_member(struct report *report, const struct report_member *member);
 void report_field(struct report *report, const struct report_field *row);
+void report_owner(struct report *report, const struct report_owner *row);
 void report_end(struct report *report);
 // Write out what is buffered. An error if anything could not be written.
 bool report_flush(struct report *report, struct error *err);

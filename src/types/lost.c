@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/escape.h"
 #include "types/telling.h"
 
 // Objects are counted here first, by their telling words, to know which ones are worth a group.
@@ -370,54 +369,6 @@ static void groups_simplify(struct group *groups, size_t count)
 	}
 }
 
-// "\"HTTP/1.1\" @+16"
-static char *text_name(const struct image *image, const struct telling *telling, bool redact)
-{
-	const struct image_info *info = image_info(image);
-	const struct kinds kinds = {.word_size = info->word_size, .order = info->order};
-	unsigned char bytes[8];
-	char escaped[4 * 8 + 1] = "";
-	char *name = NULL;
-	const size_t length = kinds_text(&kinds, telling->word, bytes);
-	escape(escaped, sizeof escaped, (const char *)bytes, length, ESCAPE_QUOTED);
-	const char *quote = redact ? "" : "\"";
-	if (asprintf(&name, "%s%s%s @+%u", quote, redact ? "text" : escaped, quote,
-		    (unsigned)telling->offset) < 0)
-		return NULL;
-	return name;
-}
-
-static bool part_name(const struct image *image, struct names *names, bool redact,
-	const struct group *group, struct part *ret)
-{
-	const struct telling *telling = &group->telling;
-	*ret = (struct part){.kind = TYPE_PLAIN, .module = "", .group = group};
-	if (telling->kind == TELLING_NONE) {
-		ret->name = strdup("(no type)");
-		return ret->name != NULL;
-	}
-	if (telling->kind == TELLING_TEXT) {
-		ret->kind = TYPE_TEXT;
-		ret->name = text_name(image, telling, redact);
-		return ret->name != NULL;
-	}
-	const struct identity identity = names_identify(names, telling->word);
-	ret->module = identity.module != NULL ? identity.module->name : "";
-	if (identity.type == IDENTITY_CLASS || identity.type == IDENTITY_CONSTRUCTION) {
-		ret->kind = TYPE_CLASS;
-		// A base of it, or one that is part of something else.
-		if (identity.offset == telling->offset)
-			ret->name = strdup(identity.name);
-		else if (asprintf(&ret->name, "%s @+%u", identity.name, (unsigned)telling->offset) <
-			 0)
-			ret->name = NULL;
-	} else {
-		ret->kind = identity.type == IDENTITY_NONE ? TYPE_UNNAMED : TYPE_STRUCT;
-		ret->name = type_name_pointer(&identity, telling->word, telling->offset);
-	}
-	return ret->name != NULL;
-}
-
 static bool kind_has_sizes(enum type_kind kind)
 {
 	return kind == TYPE_TEXT || kind == TYPE_PLAIN;
@@ -472,6 +423,14 @@ static bool type_make(const struct part *parts, size_t count, struct type *ret)
 	return ret->name != NULL && ret->module != NULL;
 }
 
+static bool part_make(const struct image *image, struct names *names, bool redact,
+	const struct group *group, struct part *ret)
+{
+	*ret = (struct part){.group = group};
+	return telling_name(
+		image, names, &group->telling, redact, &ret->kind, &ret->name, &ret->module);
+}
+
 static bool parts_name(const struct image *image, struct names *names, bool redact,
 	const struct group *groups, size_t count, struct parts *ret)
 {
@@ -480,7 +439,7 @@ static bool parts_name(const struct image *image, struct names *names, bool reda
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (groups[i].count > 0 &&
-			!part_name(image, names, redact, &groups[i], &ret->list[ret->count++]))
+			!part_make(image, names, redact, &groups[i], &ret->list[ret->count++]))
 			return false;
 	qsort(ret->list, ret->count, sizeof *ret->list, part_compare);
 	return true;

@@ -2,9 +2,12 @@
 #include "types/telling.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
+#include "base/escape.h"
 #include "names/rtti.h"
 
 void teller_init(struct teller *teller, const struct image *image, const struct names *names)
@@ -92,4 +95,51 @@ struct telling teller_look(struct teller *teller, const unsigned char *bytes, si
 			break;
 	}
 	return best;
+}
+
+// "\"HTTP/1.1\" @+16"
+static char *text_name(const struct image *image, const struct telling *telling, bool redact)
+{
+	const struct image_info *info = image_info(image);
+	const struct kinds kinds = {.word_size = info->word_size, .order = info->order};
+	unsigned char bytes[8];
+	char escaped[4 * 8 + 1] = "";
+	char *name = NULL;
+	const size_t length = kinds_text(&kinds, telling->word, bytes);
+	escape(escaped, sizeof escaped, (const char *)bytes, length, ESCAPE_QUOTED);
+	const char *quote = redact ? "" : "\"";
+	if (asprintf(&name, "%s%s%s @+%u", quote, redact ? "text" : escaped, quote,
+		    (unsigned)telling->offset) < 0)
+		return NULL;
+	return name;
+}
+
+bool telling_name(const struct image *image, struct names *names, const struct telling *telling,
+	bool redact, enum type_kind *kind, char **name, const char **module)
+{
+	*module = "";
+	if (telling->kind == TELLING_NONE) {
+		*kind = TYPE_PLAIN;
+		*name = strdup("(no type)");
+		return *name != NULL;
+	}
+	if (telling->kind == TELLING_TEXT) {
+		*kind = TYPE_TEXT;
+		*name = text_name(image, telling, redact);
+		return *name != NULL;
+	}
+	const struct identity identity = names_identify(names, telling->word);
+	*module = identity.module != NULL ? identity.module->name : "";
+	if (identity.type == IDENTITY_CLASS || identity.type == IDENTITY_CONSTRUCTION) {
+		*kind = TYPE_CLASS;
+		// A base of it, or one that is part of something else.
+		if (identity.offset == telling->offset)
+			*name = strdup(identity.name);
+		else if (asprintf(name, "%s @+%u", identity.name, (unsigned)telling->offset) < 0)
+			*name = NULL;
+	} else {
+		*kind = identity.type == IDENTITY_NONE ? TYPE_UNNAMED : TYPE_STRUCT;
+		*name = type_name_pointer(&identity, telling->word, telling->offset);
+	}
+	return *name != NULL;
 }

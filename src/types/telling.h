@@ -12,6 +12,7 @@
 #include "image/module.h"
 #include "names/kinds.h"
 #include "names/names.h"
+#include "types/types.h"
 
 // So many bytes of an object are looked at.
 #define TELLING_SIZE 64
@@ -49,3 +50,9 @@ void teller_init(struct teller *teller, const struct image *image, const struct 
 
 // The most telling word of an object of which `available` bytes are at hand.
 struct telling teller_look(struct teller *teller, const unsigned char *bytes, size_t available);
+
+// What objects with this word are called: "Session", "-> on_retry @+8", "\"HTTP/1.1\" @+16", "(no
+// type)". redact: texts are not shown. The caller must free *name; *module lives as long as names.
+// False if memory ran out.
+bool telling_name(const struct image *image, struct names *names, const struct telling *telling,
+	bool redact, enum type_kind *kind, char **name, const char **module);
