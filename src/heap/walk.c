@@ -125,16 +125,16 @@ static __attribute__((noinline)) void cache_offer(
 {
 	const struct chains *chains = walker->window.chains;
 	const struct window *window = &walker->window;
-	unsigned char buffer[CACHE_SIZE_MAX];
-	const uint64_t inside = address - window->address;
-	const unsigned char *bytes = buffer;
+	unsigned char buffer[CACHE_BYTES_MAX];
+	const uint64_t inside = address - window->address, bytes = size + chains->word;
+	const unsigned char *chunk = buffer;
 	if (size < CACHE_SIZE_MIN || size > CACHE_SIZE_MAX)
 		return;
-	if (inside < window->size && window->size - inside >= size)
-		bytes = window->bytes + inside;
-	else if (image_read(chains->image, address, buffer, (size_t)size) != size)
+	if (inside < window->size && window->size - inside >= bytes)
+		chunk = window->bytes + inside;
+	else if (image_read(chains->image, address, buffer, (size_t)bytes) != bytes)
 		return;
-	if (cache_is_likely(chains, bytes, size) && !addresses_add(&walker->piece->caches, address))
+	if (cache_is_likely(chains, chunk, size) && !addresses_add(&walker->piece->caches, address))
 		atomic_store(&walker->walk->failed, true);
 }
 
