@@ -215,12 +215,13 @@ static bool mapped_find(
 	*chunk = first;
 	for (uint64_t alignment = 4 * word; alignment < *end - first && alignment != 0;
 		alignment *= 2) {
+		// At the first place that is aligned, or, where what is left free before it had to
+		// be large enough for a chunk, at the next.
 		uint64_t inner = ((first + 2 * word + alignment - 1) & ~(alignment - 1)) - 2 * word;
-		if (inner - first < 4 * word)
-			inner += alignment;
-		if (inner < *end && mapped_read(builder, page, inner, &inner_end) &&
-			inner_end == *end)
-			*chunk = inner;
+		for (unsigned i = 0; i < 2; i++, inner += alignment)
+			if (inner > first && inner < *end &&
+				mapped_read(builder, page, inner, &inner_end) && inner_end == *end)
+				*chunk = inner;
 	}
 	return true;
 }
