@@ -6,7 +6,12 @@
 //   chunk in
 //                                  use
 //
-// Exit status 1 if the bits contradict each other, or what was counted.
+//   heap -x CORE                   damages the headers of its chunks in turn, in the file, and
+//                                  undoes it
+//
+// Exit status 1 if the bits contradict each other, or what was counted; or if a damage is not
+// found, or costs more than what is near it.
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +120,114 @@ static void heap_print(const struct heap *heap, double seconds)
 	regions_print(heap);
 }
 
+// ---- damages
+
+struct patient {
+	struct image *image;
+	const struct places *places;
+	struct heap sound;
+	int file;
+	uint64_t damages, silent;
+};
+
+static bool patient_walk(const struct patient *patient, struct heap *ret)
+{
+	static const atomic_int stop;
+	const struct heap_options options = {.threads = 1, .stop = &stop};
+	struct error err = {0};
+	const bool ok = heap_walk(patient->image, patient->places, &options, &err, ret);
+	if (!ok)
+		printf("%s\n", err.text);
+	return ok;
+}
+
+// All bytes of the heaps, whatever was said of them.
+static uint64_t bytes_sum(const struct heap *heap)
+{
+	return heap->in_use.bytes + heap->binned.bytes + heap->fast.bytes + heap->cached.bytes +
+	       heap->overhead + heap->foreign + heap->outside + heap->broken + heap->missing;
+}
+
+// Flip bits of one byte of the field at address, walk, and flip them back.
+static bool damage_try(
+	struct patient *patient, uint64_t address, unsigned byte, unsigned char bits, bool found)
+{
+	const struct image_segment *segment = image_segment_at(patient->image, address);
+	const off_t at = (off_t)(segment->offset + (address - segment->address) + byte);
+	struct heap heap = {0};
+	unsigned char right, wrong;
+	if (pread(patient->file, &right, 1, at) != 1)
+		return false;
+	wrong = right ^ bits;
+	if (pwrite(patient->file, &wrong, 1, at) != 1)
+		return false;
+	bool ok = patient_walk(patient, &heap) && bits_check(&heap);
+	const bool said = heap.break_count + heap.lists_broken > 0;
+	const uint64_t lost = patient->sound.in_use.count - heap.in_use.count;
+	patient->damages++;
+	patient->silent += !said;
+	if (ok && found && !said) {
+		printf("0x%" PRIx64 ", byte %u, bits 0x%x: not found\n", address, byte, bits);
+		ok = false;
+	}
+	if (ok && bytes_sum(&heap) != bytes_sum(&patient->sound)) {
+		printf("0x%" PRIx64 ", byte %u, bits 0x%x: %" PRIu64 " bytes, not %" PRIu64 "\n",
+			address, byte, bits, bytes_sum(&heap), bytes_sum(&patient->sound));
+		ok = false;
+	}
+	if (ok && lost > 30 && lost < UINT64_MAX / 2) {
+		printf("0x%" PRIx64 ", byte %u, bits 0x%x: %" PRIu64 " chunks are lost\n", address,
+			byte, bits, lost);
+		ok = false;
+	}
+	heap_deinit(&heap);
+	return pwrite(patient->file, &right, 1, at) == 1 && ok;
+}
+
+// The header of a chunk. Its first word is a size only if the chunk before is free.
+static bool header_damage(struct patient *patient, uint64_t chunk, bool first)
+{
+	static const unsigned char bits[] = {0xff, 0x01, 0x02, 0x08, 0x10, 0x80};
+	const struct heap *heap = &patient->sound;
+	bool right = true;
+	uint64_t field;
+	if (!image_read_word(patient->image, chunk + heap->word, &field))
+		return false;
+	for (unsigned i = 0; i < 2 * heap->word; i++)
+		for (size_t k = 0; k < sizeof bits; k++) {
+			const bool size = i >= heap->word;
+			// That the chunk before is free is said in one bit only.
+			const bool found = size ? bits[k] == 0xff : (field & 1) == 0 && !first;
+			right = damage_try(patient, chunk, i, bits[k], found) && right;
+		}
+	return right;
+}
+
+static bool patient_run(struct patient *patient, const char *path)
+{
+	const struct heap *heap = &patient->sound;
+	bool right = true;
+	patient->file = open(path, O_RDWR);
+	if (patient->file < 0 || !patient_walk(patient, &patient->sound))
+		return false;
+	for (size_t i = 0; i < heap->region_count; i++) {
+		const struct heap_region *region = &heap->regions[i];
+		for (size_t k = 0; k < region_slots(heap, region); k++) {
+			const size_t slot = region->slot + k;
+			if ((heap->cells[slot / 64].starts >> slot % 64 & 1) != 0)
+				right = header_damage(
+						patient, region->start + k * heap->unit, k == 0) &&
+					right;
+		}
+	}
+	printf("%" PRIu64 " damages, %" PRIu64 " silent\n", patient->damages, patient->silent);
+	close(patient->file);
+	heap_deinit(&patient->sound);
+	return right;
+}
+
+// ---- the whole
+
 static double now(void)
 {
 	struct timespec time;
@@ -122,7 +235,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static int run(const char *path, unsigned threads, bool chunks)
+static int run(const char *path, unsigned threads, bool chunks, bool damage)
 {
 	static const atomic_int stop;
 	const struct image_options image_options = {.memory = (size_t)32 << 20};
@@ -137,12 +250,15 @@ static int run(const char *path, unsigned threads, bool chunks)
 	diag_init(&diag, stderr);
 	bool ok = image_open(path, &image_options, &diag, &err, &image) &&
 		  names_create(image, &names_options, &diag, &err, &names);
-	if (ok) {
+	if (ok && damage) {
+		struct patient patient = {.image = image, .places = names_places(names)};
+		ok = patient_run(&patient, path) || error_set(&err, "%s: damages", path);
+	} else if (ok) {
 		seconds = now();
 		ok = heap_walk(image, names_places(names), &options, &err, &heap);
 		seconds = now() - seconds;
 	}
-	if (ok) {
+	if (ok && !damage) {
 		heap_print(&heap, seconds);
 		if (chunks)
 			chunks_print(&heap);
@@ -163,9 +279,9 @@ static int run(const char *path, unsigned threads, bool chunks)
 int main(int argc, char **argv)
 {
 	unsigned threads = 1;
-	bool chunks = false;
+	bool chunks = false, damage = false;
 	int option;
-	while ((option = getopt(argc, argv, "cj:")) != -1)
+	while ((option = getopt(argc, argv, "cj:x")) != -1)
 		switch (option) {
 		case 'c':
 			chunks = true;
@@ -173,8 +289,11 @@ int main(int argc, char **argv)
 		case 'j':
 			threads = (unsigned)atoi(optarg);
 			break;
+		case 'x':
+			damage = true;
+			break;
 		default:
 			return 2;
 		}
-	return optind + 1 == argc ? run(argv[optind], threads, chunks) : 2;
+	return optind + 1 == argc ? run(argv[optind], threads, chunks, damage) : 2;
 }

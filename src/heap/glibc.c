@@ -95,6 +95,41 @@ static uint64_t break_start(const struct builder *builder, uint64_t start)
 	return max_u64(segment->address, start - min_u64(start, BREAK_BEFORE));
 }
 
+static void break_note(struct heap *heap, uint64_t chunk, uint64_t address, uint64_t resumed)
+{
+	if (heap->break_count < HEAP_BREAKS_MAX)
+		heap->breaks[heap->break_count] = (struct heap_break){chunk, address, resumed};
+	heap->break_count++;
+}
+
+// The first chunk from start on was found, but perhaps there were others before it: if the main
+// arena has all its memory in one piece, that is as much as it says, and ends with the top.
+static void front_check(struct builder *builder, uint64_t start, uint64_t first, uint64_t end)
+{
+	struct heap *heap = builder->heap;
+	const uint64_t unit = 2 * (uint64_t)builder->chains.word;
+	uint64_t lost = 0, field;
+	for (size_t i = 0; i < builder->arenas.count; i++) {
+		const struct arena *arena = &builder->arenas.list[i];
+		if (!arena->in_one || arena->top < first || arena->top >= end ||
+			!window_word(&builder->window, arena->top + builder->chains.word, &field))
+			continue;
+		const uint64_t top_end = arena->top + chunk_size(field);
+		// Less than a chunk is what alignment leaves free.
+		const uint64_t missing = arena->system - (top_end - first);
+		if (missing < 2 * unit || missing > arena->system)
+			continue;
+		if (missing <= first - start) {
+			lost = missing / unit * unit;
+			break_note(heap, first - lost, first - lost, first);
+		} else if (top_end < end) {
+			break_note(heap, arena->top, top_end, end);
+		}
+	}
+	heap->broken += lost;
+	heap->outside += first - min_u64(first, start + lost);
+}
+
 static bool break_add(struct builder *builder, uint64_t start, uint64_t end)
 {
 	const struct stretch stretch = {end, 0};
@@ -109,7 +144,7 @@ static bool break_add(struct builder *builder, uint64_t start, uint64_t end)
 			builder->heap->outside += to - from;
 			continue;
 		}
-		builder->heap->outside += first - min_u64(first, from);
+		front_check(builder, from, first, to);
 		if (!plan_add(builder, HEAP_MAIN, first, to, stretch))
 			return false;
 	}
@@ -226,18 +261,21 @@ static bool mapped_find(
 	return true;
 }
 
-static bool mapped_add(struct builder *builder, uint64_t page, uint64_t chunk, uint64_t end)
+// present: where what the dump has of it ends.
+static bool mapped_add(
+	struct builder *builder, uint64_t page, uint64_t chunk, uint64_t end, uint64_t present)
 {
 	struct plan *last = builder->count > 0 ? &builder->plans[builder->count - 1] : NULL;
 	builder->heap->mapped.count++;
 	builder->heap->mapped.bytes += end - page;
+	builder->heap->missing += end - min_u64(end, present);
 	if (!addresses_add(&builder->mapped, chunk))
 		return false;
 	if (last != NULL && last->region.kind == HEAP_MAPPED && last->region.end == page) {
-		last->region.end = end;
+		last->region.end = min_u64(end, present);
 		return true;
 	}
-	return plan_add(builder, HEAP_MAPPED, chunk, end, (struct stretch){0});
+	return plan_add(builder, HEAP_MAPPED, chunk, min_u64(end, present), (struct stretch){0});
 }
 
 // Whether a part of the main heap that was mapped because brk(2) failed begins at chunk. Such a
@@ -272,7 +310,7 @@ static bool pages_probe(
 	uint64_t at = (start + PAGE - 1) / PAGE * PAGE, chunk, stop;
 	while (at >= start && at < end) {
 		if (mapped_find(builder, at, &chunk, &stop) && stop <= place_end) {
-			if (!mapped_add(builder, at, chunk, stop))
+			if (!mapped_add(builder, at, chunk, stop, end))
 				return false;
 			at = stop;
 		} else if (main && main_find(builder, at, place_end, &chunk, &stop)) {
@@ -281,7 +319,9 @@ static bool pages_probe(
 				return false;
 			at = (stop + PAGE - 1) / PAGE * PAGE;
 		} else {
-			at += PAGE;
+			// A hole of the file has none.
+			const uint64_t zeros = image_zeros(builder->chains.image, at);
+			at = add_saturated(at, max_u64(PAGE, zeros / PAGE * PAGE));
 		}
 	}
 	return true;
@@ -381,8 +421,9 @@ static bool arenas_learn(struct builder *builder)
 
 static bool regions_find(struct builder *builder)
 {
-	if (!window_init(&builder->window, &builder->chains) || !arenas_learn(builder) ||
-		!breaks_add(builder))
+	builder->heap->breaks = calloc(HEAP_BREAKS_MAX, sizeof *builder->heap->breaks);
+	if (builder->heap->breaks == NULL || !window_init(&builder->window, &builder->chains) ||
+		!arenas_learn(builder) || !breaks_add(builder))
 		return false;
 	for (size_t i = 0; i < builder->arenas.heaps.count; i++)
 		if (!arena_heap_add(builder, builder->arenas.heaps.list[i]))

@@ -47,7 +47,7 @@ struct heap_range {
 
 // Where a chain of chunks broke: the memory from address to resumed is not known.
 struct heap_break {
-	uint64_t chunk;	  // the last one that was sound
+	uint64_t chunk;	  // the last one that was sound; address, if there was none
 	uint64_t address; // where the next one should be; what is there is not sound
 	uint64_t resumed; // where a sound chunk follows, or the region ends
 };

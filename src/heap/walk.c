@@ -63,7 +63,8 @@ static void piece_reset(struct walk *walk, struct piece *piece)
 	const struct heap *heap = walk->heap;
 	const size_t first = heap_slot(heap, piece->region, piece->start) / 64;
 	const size_t last = (heap_slot(heap, piece->region, piece->end) + 63) / 64;
-	for (size_t i = first; i < last; i++)
+	// What was not touched takes no memory.
+	for (size_t i = first; piece->entry != 0 && i < last; i++)
 		heap->cells[i] = (struct heap_cell){0};
 	free(piece->breaks);
 	free(piece->caches.list);
@@ -507,8 +508,6 @@ bool chunks_walk(const struct chains *chains, const struct heap_options *options
 	struct walker *walkers = NULL;
 	unsigned count = 0;
 	bool ok = pieces_init(&walk, stretches);
-	heap->breaks = calloc(HEAP_BREAKS_MAX, sizeof *heap->breaks);
-	ok = ok && heap->breaks != NULL;
 	if (ok) {
 		count = (unsigned)max_u64(1, min_u64(options->threads, walk.piece_count));
 		walkers = calloc(count, sizeof *walkers);

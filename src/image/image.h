@@ -118,6 +118,8 @@ const struct image_info *image_info(const struct image *image);
 size_t image_read(const struct image *image, uint64_t address, void *buffer, size_t size);
 // Read one word of the dump's class and byte order at address.
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
+// The number of bytes at address that are zeros because the file has a hole there; 0: there is data.
+uint64_t image_zeros(const struct image *image, uint64_t address);
 // The segment that holds address, saved or not; NULL if none.
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
 
