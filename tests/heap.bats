@@ -129,5 +129,13 @@ walk() {
 }
 
 @test "damaged headers: each is found, and the walk goes on" {
-	"$heap" -x "$(heap_core small -- 1 300)"
+	"$heap" -x "$(heap_core small -- 1 100)"
+	"$heap" -x "$(heap_core arenas -- 2 60)"
+}
+
+@test "damaged headers of 32 bits" {
+	local program
+	needs i686-linux-gnu-gcc qemu-i386
+	program=$(fixture heap.qemu-i386 i686-linux-gnu-gcc -O1 -static -pthread -o @ "$repo/fixtures/heap.c")
+	"$heap" -x "$(fixture heap.small.qemu-i386.core dump -k @ "$(command -v qemu-i386)" "$program" @.json 1 100)"
 }

@@ -212,7 +212,9 @@ static bool patient_run(struct patient *patient, const char *path)
 		return false;
 	for (size_t i = 0; i < heap->region_count; i++) {
 		const struct heap_region *region = &heap->regions[i];
-		for (size_t k = 0; k < region_slots(heap, region); k++) {
+		// A chunk that was mapped by itself is known by its header only.
+		for (size_t k = 0; region->kind != HEAP_MAPPED && k < region_slots(heap, region);
+			k++) {
 			const size_t slot = region->slot + k;
 			if ((heap->cells[slot / 64].starts >> slot % 64 & 1) != 0)
 				right = header_damage(

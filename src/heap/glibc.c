@@ -8,9 +8,6 @@
 #include "heap/chunks.h"
 #include "heap/lists.h"
 
-// A first chunk is not farther behind the structures that begin a heap.
-#define FIRST_CHUNK_MAX ((uint64_t)512)
-
 // A region, and what its chain is expected to fill.
 struct plan {
 	struct heap_region region;
@@ -179,37 +176,64 @@ static bool internal_add(struct heap *heap, uint64_t start, uint64_t end)
 		&heap->internals, &heap->internal_count, &heap->internal_capacity, start, end);
 }
 
+// Where the first chunk of the heap at address can be: behind its heap_info, of four to six words,
+// and the arena, if it is in it, so that objects are aligned. Returns how many places there are.
+static size_t first_chunks(const struct builder *builder, const struct heap_info *info,
+	uint64_t address, uint64_t ret[static 2])
+{
+	const uint64_t word = builder->chains.word;
+	const struct arena *arena = NULL;
+	for (size_t i = 0; i < builder->arenas.count; i++)
+		if (builder->arenas.list[i].bins - address < info->size)
+			arena = &builder->arenas.list[i];
+	if (arena == NULL) {
+		ret[0] = address + 4 * word;
+		ret[1] = address + 6 * word;
+		return 2;
+	}
+	// Behind system_mem and max_system_mem.
+	const uint64_t behind = arena->end + 2 * word;
+	ret[0] = ((behind + 2 * word + 15) & ~(uint64_t)15) - 2 * word;
+	ret[1] = ((behind + 2 * word + 7) & ~(uint64_t)7) - 2 * word;
+	return word == 8 ? 1 : 2;
+}
+
 static bool arena_heap_add(struct builder *builder, uint64_t address)
 {
-	const struct chains *chains = &builder->chains;
+	struct heap *heap = builder->heap;
 	struct heap_info info;
-	uint64_t from, to;
-	if (!heap_info_read(chains, address, &info))
+	uint64_t from, to, places[2], first, field;
+	if (!heap_info_read(&builder->chains, address, &info))
 		return true;
 	const uint64_t end = address + info.size;
-	uint64_t at = address + 4 * (uint64_t)chains->word;
+	const struct stretch stretch = {end, NON_MAIN_ARENA};
 	builder->segment = 0;
 	if (!present_next(builder, address, end, &from, &to) || from != address) {
-		builder->heap->missing += info.size;
+		heap->missing += info.size;
 		return true;
 	}
-	for (size_t i = 0; i < builder->arenas.count; i++)
-		if (builder->arenas.list[i].bins - address < info.size)
-			at = builder->arenas.list[i].end;
-	const struct stretch stretch = {end, NON_MAIN_ARENA};
-	const uint64_t unit = 2 * (uint64_t)chains->word, limit = at + FIRST_CHUNK_MAX;
-	for (at = (at + unit - 1) / unit * unit; at < limit && at < to; at += unit)
-		if (chain_begins(&builder->window, &stretch, at, 1))
+	const size_t count = first_chunks(builder, &info, address, places);
+	for (size_t i = 0; i < 2 * count; i++) {
+		first = places[i % count];
+		// If there is no chain, there may be one chunk.
+		if (i < count ? chain_begins(&builder->window, &stretch, first, 1)
+			      : chunk_read(&builder->window, &stretch, first, &field) &&
+					(field & PREV_INUSE) != 0)
 			break;
-	if (at >= limit || at >= to) {
-		builder->heap->broken += info.size;
-		return true;
+		first = 0;
 	}
-	builder->heap->overhead += at - address;
-	builder->heap->missing += end - to;
-	if (!internal_add(builder->heap, address, at))
-		return false;
-	return plan_add(builder, HEAP_ARENA, at, to, stretch);
+	heap->missing += end - to;
+	if (first == 0) {
+		if (!chain_search(&builder->window, &stretch, places[count - 1], to, &first))
+			first = to;
+		break_note(heap, places[count - 1], places[count - 1], first);
+		heap->broken += first - places[count - 1];
+		heap->overhead += places[count - 1] - address;
+	} else {
+		heap->overhead += first - address;
+	}
+	return internal_add(heap, address, first) &&
+	       plan_add(builder, HEAP_ARENA, first, to, stretch);
 }
 
 // ---- chunks that were mapped one by one
