@@ -122,7 +122,7 @@ walk() {
 	for name in libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2; do
 		path=$(ldconfig -p | awk -v name="$name" 'index($1, name) == 1 { print $NF; exit }')
 		[ -n "$path" ] || continue
-		output=$("$heap" "$(fixture "heap.$name.core" dump -k @ env LD_PRELOAD="$path" "$(heap_program)" @.json 2 still)")
+		output=$("$heap" "$(fixture "heap.$name.core" dump -k @ env LD_PRELOAD="$path" "$(heap_program)" @.json 2 2000 still)")
 		is '.allocator == "unknown" and .in_use.count == 0 and .regions == []'
 	done
 	[ -n "$output" ] || skip "no other allocator"
