@@ -85,25 +85,28 @@ static bool dumps_answer(
 {
 	const char *exe = NULL;
 	bool ok = true;
-	for (size_t i = 0; i < options->file_count && atomic_load(&stop_signal) == 0; i++) {
+	for (size_t i = 0; i < options->file_count; i++) {
 		if (is_exe(options, i)) {
 			exe = options->files[i];
 			continue;
 		}
-		if (dump_answer(options->files[i], exe, options, diag, report, err))
-			continue;
-		ok = atomic_load(&stop_signal) != 0 && !ferror(stdout);
-		if (ok) {
-			err->text[0] = '\0';
-			break;
-		}
+		const bool answered =
+			dump_answer(options->files[i], exe, options, diag, report, err);
 		// Without a place to print to the other files are of no use; a wrong wish stays
 		// one.
-		if (ferror(stdout) || err->usage)
-			break;
-		if (i + 1 < options->file_count) {
+		if (ferror(stdout) || (!answered && err->usage))
+			return false;
+		const bool stopped = atomic_load(&stop_signal) != 0;
+		if (!answered) {
 			diag_error(diag, err);
 			err->text[0] = '\0';
+		}
+		// What a signal has ended is partial, not wrong.
+		ok = ok && (answered || stopped);
+		if (stopped) {
+			if (i + 1 < options->file_count)
+				diag_warn(diag, "%s: interrupted: not read", options->files[i + 1]);
+			break;
 		}
 	}
 	return ok;

@@ -163,6 +163,9 @@ texts() {
 	cp "$(der_core)" "$core"
 	topleak -0 --type Der --member 8:uint64 -n 2 "$stripped" "$core"
 	equal "$output" "$expected"
+	# A class without objects is found, too.
+	topleak -0 --type std::bad_cast "$(der_core)"
+	[[ ${lines[0]} =~ ^0x[0-9a-f]{16}' : '[0-9]+'  vtable for std::bad_cast+16 (libstdc++.so.6'.*')'$ ]]
 	topleak -2 --type Dur "$(der_core)"
 	fails "--type Dur" "nearest: Der"
 	topleak -2 --type Der --no-names "$(der_core)"
@@ -210,6 +213,24 @@ texts() {
 -4:ptr  2 values
 0x00000021 : 1  33, or malloc size 32
 0x78740000 : 1  "xt"'
+}
+
+@test "fields of zeros: a hole in the file is the same as zeros in it" {
+	local whole=$BATS_TEST_TMPDIR/whole question
+	printf 'AAAAAAAA\0\0\0\0\0\0\0\0hello world' >"$core"
+	truncate -s 1M "$core"
+	printf 'AAAAAAAA\0\0\0\0\0\0\0\0hello world' >>"$core"
+	# So many different texts that they do not fit the memory.
+	perl -e 'printf "%s%07d\0", "\0" x 8, $_ for 1 .. 600_000' >>"$core"
+	cp --sparse=never "$core" "$whole"
+	for question in "--member 8:text -m 16M -n 3" "--member 8:text,16:text,-8:text,8,-16:uint32" --around=-2:4; do
+		# shellcheck disable=SC2086 # an option and its argument
+		topleak -0 -r --find 0x0 $question -ocsv "$whole"
+		local expected=$output
+		# shellcheck disable=SC2086
+		topleak -0 -r --find 0x0 $question -ocsv "$core"
+		equal "$(sed 's/0x0000000000[0-9a-f]*//' <<<"$output")" "$(sed 's/0x0000000000[0-9a-f]*//' <<<"$expected")"
+	done
 }
 
 @test "more different values of a field than the memory holds" {

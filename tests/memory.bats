@@ -58,13 +58,30 @@ table() {
 }
 
 @test "SIGINT and SIGTERM: what was found so far, marked as partial, status 130 and 143" {
-	local signal
+	local signal core second
+	core=$(distinct)
 	for signal in INT TERM; do
-		run --separate-stderr timeout --preserve-status -s "$signal" 1 \
-			"$TOPLEAK" -o json -j 1 -m 16M -n 100000 "$(distinct)"
-		equal "$status" $((128 + $(kill -l "$signal")))
-		is '.scanned.partial'
-		equal "${#stderr_lines[@]}" 1
-		contains "$stderr" "interrupted"
+		for second in "" "$core"; do
+			# shellcheck disable=SC2086 # none or one
+			run --separate-stderr interrupt "$signal" \
+				"$TOPLEAK" -o json -j 1 -m 16M -n 100000 "$core" $second
+			equal "$status" $((128 + $(kill -l "$signal")))
+			is '.scanned.partial'
+			contains "${stderr_lines[0]}" "interrupted: the counts are only part of the answer"
+			equal "${stderr_lines[1]-}" "${second:+topleak: $second: interrupted: not read}"
+			equal "${#stderr_lines[@]}" "$((1 + ${#second} / ${#core}))"
+		done
 	done
+}
+
+# interrupt SIGNAL COMMAND...: the signal comes as soon as the command handles it, before it has read much
+interrupt() {
+	"${@:2}" &
+	local number
+	number=$(kill -l "$1")
+	until [ $((0x$(awk '/^SigCgt:/ { print $2 }' "/proc/$!/status") >> (number - 1) & 1)) -eq 1 ]; do
+		sleep 0.01
+	done
+	kill -s "$1" $!
+	wait $!
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Finding a class or a symbol by its name: among what the words that point into mapped files are
-// called. So a name is found whether it comes from a symbol table or from run time type
-// information.
-#include <ctype.h>
+// Finding a class or a symbol by its name: a class first among those that the modules have type
+// information of; then either among what the words that point into mapped files are called. So a
+// name is found whether it comes from a symbol table or from run time type information.
 #include <stdlib.h>
 #include <string.h>
 
 #include "answer/answer.h"
+#include "names/rtti.h"
 
 // So many different pointers into mapped files are looked at, the most frequent ones: a type with
 // fewer objects than the last of them is none that leaks.
@@ -21,12 +21,13 @@ struct candidate {
 	char *name; // of the class, or of the symbol; owned
 	bool is_class;
 	uint64_t value;
+	uint64_t base;	   // of a class: where in the object this vtable pointer is
 	unsigned distance; // from what was asked for
 };
 
 struct candidates {
 	struct candidate *list; // owned
-	size_t count;
+	size_t count, capacity;
 };
 
 static void candidates_deinit(struct candidates *candidates)
@@ -36,55 +37,63 @@ static void candidates_deinit(struct candidates *candidates)
 	free(candidates->list);
 }
 
-// The name in a description: "vtable for NAME+16 (MODULE)", "vtable for NAME (base at +8)
-// (MODULE)", "NAME+8 (MODULE)", "NAME (MODULE) at FILE:LINE".
-static size_t name_length(const char *text)
-{
-	const char *end = NULL;
-	for (const char *at = text; (at = strstr(at, " (")) != NULL; at++)
-		// The parameters of a function have no blank before them.
-		if (end == NULL || strncmp(end, " (base at +", 11) != 0)
-			end = at;
-	const char *base = strstr(text, " (base at +");
-	if (base != NULL)
-		end = base;
-	size_t length = end != NULL ? (size_t)(end - text) : strlen(text);
-	size_t digits = length;
-	while (digits > 0 && isdigit((unsigned char)text[digits - 1]))
-		digits--;
-	return digits < length && digits > 1 && text[digits - 1] == '+' ? digits - 1 : length;
-}
-
 static bool candidates_add(
-	struct candidates *candidates, const char *text, uint64_t value, struct error *err)
+	struct candidates *candidates, const struct identity *identity, uint64_t value)
 {
-	static const char vtable[] = "vtable for ";
-	const bool is_class = strncmp(text, vtable, sizeof vtable - 1) == 0;
-	const char *name = text + (is_class ? sizeof vtable - 1 : 0);
-	char *copy = strndup(name, name_length(name));
-	if (copy == NULL)
-		return error_memory(err);
-	candidates->list[candidates->count++] =
-		(struct candidate){.name = copy, .is_class = is_class, .value = value};
+	if (candidates->count == candidates->capacity) {
+		const size_t capacity = 2 * candidates->capacity + 64;
+		struct candidate *list = reallocarray(candidates->list, capacity, sizeof *list);
+		if (list == NULL)
+			return false;
+		candidates->list = list;
+		candidates->capacity = capacity;
+	}
+	char *name = strdup(identity->name);
+	if (name == NULL)
+		return false;
+	const bool is_class = identity->type == IDENTITY_CLASS;
+	candidates->list[candidates->count++] = (struct candidate){.name = name,
+		.is_class = is_class,
+		.value = value,
+		.base = is_class ? identity->offset : 0};
 	return true;
 }
 
-static bool candidates_load(struct dump *dump, struct candidates *ret, struct error *err)
+struct class_search {
+	struct names *names;
+	struct candidates *candidates;
+};
+
+static bool class_visit(void *context, uint64_t address)
+{
+	const struct class_search *search = context;
+	const struct identity identity = names_identify(search->names, address);
+	return identity.type != IDENTITY_CLASS ||
+	       candidates_add(search->candidates, &identity, address);
+}
+
+// The classes that the modules have type information of.
+static bool candidates_load_classes(struct dump *dump, struct candidates *ret, struct error *err)
+{
+	struct class_search search = {dump->names, ret};
+	return rtti_each(dump->image, names_modules(dump->names), class_visit, &search) ||
+	       error_memory(err);
+}
+
+// What the most frequent words that point into mapped files are called.
+static bool candidates_load_words(struct dump *dump, struct candidates *ret, struct error *err)
 {
 	struct kind_filter *filter = NULL;
 	struct count_result result = {0};
 	bool ok = names_filter(dump->names, (kind_set)1 << KIND_CODE | (kind_set)1 << KIND_DATA,
-			  err, &filter) &&
+			  dump->options->level, err, &filter) &&
 		  dump_count(dump, filter, POINTERS_MAX, 1, err, &result);
 	kind_filter_destroy(filter);
-	ret->list = calloc(result.row_count + 1, sizeof *ret->list);
-	if (ret->list == NULL) {
-		count_result_deinit(&result);
-		return ok && error_memory(err);
-	}
 	for (size_t i = 0; ok && i < result.row_count; i++) {
-		const struct name name = names_describe(dump->names, result.rows[i].value);
-		ok = candidates_add(ret, name.text, result.rows[i].value, err);
+		const uint64_t value = result.rows[i].value;
+		const struct identity identity = names_identify(dump->names, value);
+		ok = identity.type == IDENTITY_NONE || identity.type == IDENTITY_CONSTRUCTION ||
+		     candidates_add(ret, &identity, value) || error_memory(err);
 	}
 	count_result_deinit(&result);
 	return ok;
@@ -155,7 +164,9 @@ static void candidates_list(struct candidates *candidates, const char *name, cha
 	const char *last = "";
 	for (size_t i = 0; i < candidates->count; i++)
 		candidates->list[i].distance = name_distance(candidates->list[i].name, name);
-	qsort(candidates->list, candidates->count, sizeof *candidates->list, candidate_compare);
+	if (candidates->count > 0)
+		qsort(candidates->list, candidates->count, sizeof *candidates->list,
+			candidate_compare);
 	ret[0] = '\0';
 	for (size_t i = 0; i < candidates->count && shown < NEAREST && used < size; i++) {
 		const struct candidate *candidate = &candidates->list[i];
@@ -167,33 +178,35 @@ static void candidates_list(struct candidates *candidates, const char *name, cha
 	}
 }
 
-// Of several vtable pointers of a class the first in memory is that of the object itself, the
-// others those of its bases; but the class may be there in several modules. Of symbols all count.
+// A class may be there in several modules, and while one derived from it is made its objects have
+// vtables of their own; those of its second and further bases do not count. Of symbols all count.
 static size_t candidates_choose(const struct candidates *candidates, const struct candidate *chosen,
 	size_t most, uint64_t *values)
 {
 	size_t count = 0;
+	uint64_t base = chosen->base;
+	for (size_t i = 0; i < candidates->count; i++) {
+		const struct candidate *candidate = &candidates->list[i];
+		if (candidate->is_class == chosen->is_class &&
+			strcmp(candidate->name, chosen->name) == 0)
+			base = min_u64(base, candidate->base);
+	}
 	for (size_t i = 0; i < candidates->count && count < most; i++) {
 		const struct candidate *candidate = &candidates->list[i];
-		if (candidate->is_class != chosen->is_class ||
-			strcmp(candidate->name, chosen->name) != 0)
-			continue;
-		if (chosen->is_class && count > 0) {
-			if (candidate->value < values[0])
-				values[0] = candidate->value;
-			continue;
-		}
-		values[count++] = candidate->value;
+		if (candidate->is_class == chosen->is_class && candidate->base == base &&
+			strcmp(candidate->name, chosen->name) == 0)
+			values[count++] = candidate->value;
 	}
 	return count;
 }
 
-static bool candidates_search(struct dump *dump, struct candidates *candidates, const char *name,
-	size_t most, struct error *err, uint64_t *values, size_t *count)
+// The best one; NULL if none has the name. *several: there are others that are as good.
+static const struct candidate *candidates_best(
+	const struct candidates *candidates, const char *name, bool *several)
 {
 	const struct candidate *best = NULL;
-	bool several = false;
 	unsigned best_rank = 2;
+	*several = false;
 	for (size_t i = 0; i < candidates->count; i++) {
 		const struct candidate *candidate = &candidates->list[i];
 		const unsigned rank = candidate_rank(candidate, name);
@@ -202,17 +215,33 @@ static bool candidates_search(struct dump *dump, struct candidates *candidates, 
 							  (rank == best_rank && best->is_class &&
 								  !candidate->is_class))))
 			continue;
-		several = best != NULL && rank == best_rank &&
-			  best->is_class == candidate->is_class &&
-			  (several || strcmp(best->name, candidate->name) != 0);
+		*several = best != NULL && rank == best_rank &&
+			   best->is_class == candidate->is_class &&
+			   (*several || strcmp(best->name, candidate->name) != 0);
 		best = candidate;
 		best_rank = rank;
 	}
-	if (best != NULL && !several) {
-		*count = candidates_choose(candidates, best, most, values);
-		return true;
-	}
+	return best;
+}
+
+// Look among the candidates; true if one has been chosen.
+static bool candidates_find(const struct candidates *candidates, const char *name, size_t most,
+	uint64_t *values, size_t *count)
+{
+	bool several;
+	const struct candidate *best = candidates_best(candidates, name, &several);
+	if (best == NULL || several)
+		return false;
+	*count = candidates_choose(candidates, best, most, values);
+	return true;
+}
+
+static bool candidates_fail(
+	const struct dump *dump, struct candidates *candidates, const char *name, struct error *err)
+{
 	char nearest[700];
+	bool several;
+	candidates_best(candidates, name, &several);
 	candidates_list(candidates, name, nearest, sizeof nearest);
 	if (several)
 		return error_usage(
@@ -226,7 +255,7 @@ static bool candidates_search(struct dump *dump, struct candidates *candidates, 
 bool type_find(struct dump *dump, const char *name, size_t most, struct error *err,
 	uint64_t *values, size_t *count)
 {
-	struct candidates candidates = {0};
+	struct candidates classes = {0}, words = {0};
 	if (dump->options->no_names)
 		return error_usage(err, "--no-names with --type: a type is found by its name");
 	if (!dump_names(dump, "--type", err))
@@ -234,8 +263,13 @@ bool type_find(struct dump *dump, const char *name, size_t most, struct error *e
 	if (!names_has_addresses(dump->names))
 		return error_usage(err, "--type: nothing is known of the addresses in %s",
 			image_info(dump->image)->path);
-	const bool ok = candidates_load(dump, &candidates, err) &&
-			candidates_search(dump, &candidates, name, most, err, values, count);
-	candidates_deinit(&candidates);
+	bool ok = candidates_load_classes(dump, &classes, err);
+	// Where several classes have the name, one of them may be the only one that has objects.
+	if (ok && !candidates_find(&classes, name, most, values, count))
+		ok = candidates_load_words(dump, &words, err) &&
+		     (candidates_find(&words, name, most, values, count) ||
+			     candidates_fail(dump, &words, name, err));
+	candidates_deinit(&classes);
+	candidates_deinit(&words);
 	return ok;
 }

@@ -6,34 +6,44 @@
 
 #include "base/bytes.h"
 
-#define BUCKET_BITS 8
+#define BUCKET_BITS 7
 #define BUCKETS ((size_t)1 << BUCKET_BITS)
 #define WAYS 4
-// The loops over them are written out.
-_Static_assert(2 * WAYS * sizeof(uint64_t) == 64, "a bucket is a line of the cache");
+#define CELL_BITS 3
+#define CELLS ((size_t)1 << CELL_BITS)
 #define SET_BITS 11
 #define SET_SLOTS ((size_t)1 << SET_BITS)
 
 _Static_assert(LAYOUT_DISTINCT_MAX <= SET_SLOTS / 2, "probes are short");
 
-// Values and how often they were seen, at most: one line of the cache.
+// Values whose hashes begin alike. Some are listed: how often they were seen, at most. The others
+// are added up in cells by what follows in their hashes: none was seen more often than its cell
+// says. One whose cell is far above the rarest that is listed takes its place.
 struct bucket {
 	_Alignas(64) uint64_t value[WAYS];
-	uint64_t count[WAYS]; // 0: free
+	uint64_t seen[WAYS + CELLS]; // of the listed values, 0: free; then the cells
 };
 
+_Static_assert(sizeof(struct bucket) == 128, "lines of the cache");
+
 struct field {
-	uint64_t values, skipped;
-	// The value seen last, and how often in a row: most fields are the same everywhere.
-	uint64_t last, run;
 	struct bucket buckets[BUCKETS];
-	uint64_t errors[BUCKETS][WAYS]; // counts may be too high by so much
+	uint64_t bars[BUCKETS];		// a cell that gets here is looked at; 0: places are free
+	uint64_t errors[BUCKETS][WAYS]; // listed values may have been seen less often by so much
 	uint64_t set[SET_SLOTS];	// distinct values, 0: free
-	size_t distinct;		// without 0
-	bool zero;			// 0 was seen
-	bool open;			// needs another pass
-	uint64_t rest; // then: the most that values have that are not counted again
+	uint64_t values, skipped;
+	uint64_t rest;	 // if open: the most that values have that are not counted again
+	size_t distinct; // without 0
+	bool zero;	 // 0 was seen
+	bool settled;	 // distinct values are not counted any more
+	bool open;	 // needs another pass
 };
+
+// Places whose words are kept until there are enough of them to go through field by field: then one
+// field's tables are in the first-level cache, not those of all.
+#define BATCH ((size_t)1024)
+// The words of a field in a batch; not a multiple of the cache's sets.
+#define COLUMN (BATCH + 8)
 
 struct sampled {
 	uint64_t hash; // of the address; UINT64_MAX: free
@@ -42,18 +52,32 @@ struct sampled {
 
 struct layout {
 	size_t field_count;
-	bool frozen; // nothing gets into the buckets any more
+	bool frozen; // in the second pass
 	struct sampled sample[LAYOUT_SAMPLE];
 	size_t highest;	 // index of the highest hash
 	uint64_t *words; // of the sample: LAYOUT_SAMPLE times field_count; owned
 	bool *present;	 // the same
+	uint64_t *batch; // a column for each field; owned
+	size_t batched;	 // places in it
 	struct field fields[];
 };
 
 size_t layout_memory(size_t fields)
 {
 	return sizeof(struct layout) +
-	       fields * (sizeof(struct field) + LAYOUT_SAMPLE * (sizeof(uint64_t) + sizeof(bool)));
+	       fields * (sizeof(struct field) + COLUMN * sizeof(uint64_t) +
+				LAYOUT_SAMPLE * (sizeof(uint64_t) + sizeof(bool)));
+}
+
+// Empty all buckets. What stands in a free place is never looked for there: the hash of 0 is 0,
+// that of 1 begins with a one.
+static void field_clear(struct field *field)
+{
+	memset(field->buckets, 0, sizeof field->buckets);
+	memset(field->bars, 0, sizeof field->bars);
+	memset(field->errors, 0, sizeof field->errors);
+	for (size_t i = 0; i < WAYS; i++)
+		field->buckets[0].value[i] = 1;
 }
 
 bool layout_create(size_t fields, struct error *err, struct layout **ret)
@@ -64,12 +88,16 @@ bool layout_create(size_t fields, struct error *err, struct layout **ret)
 		return error_memory(err);
 	memset(layout, 0, size);
 	layout->field_count = fields;
+	for (size_t i = 0; i < fields; i++)
+		field_clear(&layout->fields[i]);
 	layout->words = calloc(LAYOUT_SAMPLE * fields, sizeof *layout->words);
 	layout->present = calloc(LAYOUT_SAMPLE * fields, sizeof *layout->present);
+	layout->batch = calloc(COLUMN * fields, sizeof *layout->batch);
 	for (size_t i = 0; i < LAYOUT_SAMPLE; i++)
 		layout->sample[i] = (struct sampled){UINT64_MAX, i};
 	*ret = layout;
-	return (layout->words != NULL && layout->present != NULL) || error_memory(err);
+	return (layout->words != NULL && layout->present != NULL && layout->batch != NULL) ||
+	       error_memory(err);
 }
 
 void layout_destroy(struct layout *layout)
@@ -78,6 +106,7 @@ void layout_destroy(struct layout *layout)
 		return;
 	free(layout->words);
 	free(layout->present);
+	free(layout->batch);
 	free(layout);
 }
 
@@ -97,66 +126,110 @@ static void set_add(struct field *field, uint64_t value)
 		field->zero = true;
 		return;
 	}
-	if (field->distinct > LAYOUT_DISTINCT_MAX)
+	if (field->settled)
 		return;
 	size_t at = (size_t)(mixed(value) >> (64 - SET_BITS));
 	while (field->set[at] != 0 && field->set[at] != value)
 		at = (at + 1) % SET_SLOTS;
 	if (field->set[at] == 0) {
 		field->set[at] = value;
-		field->distinct++;
+		field->settled = ++field->distinct > LAYOUT_DISTINCT_MAX;
 	}
+}
+
+// Multiplicative hashing: the upper bits choose the bucket, those below them the cell.
+static uint64_t value_hash(uint64_t value)
+{
+	return value * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static size_t bucket_of(uint64_t value)
 {
-	return (size_t)(mixed(value) >> (64 - BUCKET_BITS));
+	return (size_t)(value_hash(value) >> (64 - BUCKET_BITS));
 }
 
-static void field_count(struct field *field, uint64_t value, uint64_t count, bool frozen)
+// The index of a value's cell in what its bucket has seen.
+static unsigned cell_of(uint64_t value)
+{
+	return WAYS + (unsigned)(value_hash(value) >> (64 - BUCKET_BITS - CELL_BITS) & (CELLS - 1));
+}
+
+static void field_list(
+	struct field *field, uint64_t value, size_t at, uint64_t count, uint64_t error)
+{
+	const size_t index = bucket_of(value);
+	field->buckets[index].value[at] = value;
+	field->buckets[index].seen[at] = count;
+	field->errors[index][at] = error;
+}
+
+// The cell of a value, which was seen `count` times just now, has got to the bar: list the value if
+// there is room or if it is worth it.
+static void field_admit(struct field *field, uint64_t value, uint64_t count)
+{
+	const size_t index = bucket_of(value);
+	uint64_t *seen = field->buckets[index].seen, *cell = &seen[cell_of(value)];
+	size_t rarest = 0;
+	for (size_t i = 1; i < WAYS; i++)
+		if (seen[i] < seen[rarest])
+			rarest = i;
+	if (seen[rarest] == 0) {
+		*cell -= count;
+		field_list(field, value, rarest, *cell + count, *cell);
+		return;
+	}
+	// Far above: else values that are all rare would take each other's places all the time.
+	field->bars[index] = add_saturated(add_saturated(seen[rarest], seen[rarest]), 8);
+	if (*cell < field->bars[index])
+		return;
+	seen[cell_of(field->buckets[index].value[rarest])] +=
+		seen[rarest] - field->errors[index][rarest];
+	field_list(field, value, rarest, *cell, *cell);
+}
+
+static inline void field_add(struct field *field, uint64_t value, uint64_t count)
 {
 	const size_t index = bucket_of(value);
 	struct bucket *bucket = &field->buckets[index];
-	// Without a branch for each: which one it is cannot be predicted.
-	const uint64_t *values = bucket->value;
-	const unsigned same = (unsigned)(values[0] == value) | (unsigned)(values[1] == value) << 1 |
-			      (unsigned)(values[2] == value) << 2;
-	const unsigned at = (unsigned)__builtin_ctz(same | 1U << (WAYS - 1));
-	if (bucket->value[at] == value && bucket->count[at] != 0) {
-		bucket->count[at] += count;
-		return;
-	}
-	if (frozen)
-		return;
-	set_add(field, value);
-	const uint64_t *counts = bucket->count;
-	const unsigned low = counts[1] < counts[0], high = counts[3] < counts[2] ? 3 : 2;
-	const unsigned rarest = counts[high] < counts[low] ? high : low;
-	const uint64_t least = counts[rarest];
-	bucket->value[rarest] = value;
-	field->errors[index][rarest] = least;
-	bucket->count[rarest] = least + count;
+	// Without a branch: which one it is cannot be predicted.
+	const unsigned same = (unsigned)(bucket->value[0] == value) |
+			      (unsigned)(bucket->value[1] == value) << 1 |
+			      (unsigned)(bucket->value[2] == value) << 2 |
+			      (unsigned)(bucket->value[3] == value) << 3;
+	const unsigned listed = (unsigned)__builtin_ctz(same | 1U << WAYS);
+	const unsigned at = listed < WAYS ? listed : cell_of(value);
+	const uint64_t seen = bucket->seen[at] += count;
+	if (((unsigned)(at >= WAYS) & (unsigned)(seen >= field->bars[index])) != 0)
+		field_admit(field, value, count);
+	if (!field->settled && at >= WAYS)
+		set_add(field, value);
 }
 
-static void field_flush(struct field *field, bool frozen)
+// Whether all words of a column are the same as value.
+static bool column_is(const uint64_t *column, size_t count, uint64_t value)
 {
-	if (field->run > 0)
-		field_count(field, field->last, field->run, frozen);
-	field->run = 0;
+	uint64_t different = 0;
+	for (size_t i = 0; i < count; i++)
+		different |= column[i] ^ value;
+	return different == 0;
 }
 
-static inline void field_add(struct field *field, uint64_t value, uint64_t count, bool frozen)
+static void batch_flush(struct layout *layout)
 {
-	if (field->last == value) {
-		field->run += count;
-		return;
+	const size_t count = layout->batched;
+	for (size_t i = 0; count > 0 && i < layout->field_count; i++) {
+		struct field *field = &layout->fields[i];
+		const uint64_t *column = layout->batch + i * COLUMN;
+		if (layout->frozen && !field->open)
+			continue;
+		field->values += layout->frozen ? 0 : count;
+		if (column[0] == column[count - 1] && column_is(column, count, column[0]))
+			field_add(field, column[0], count);
+		else
+			for (size_t k = 0; k < count; k++)
+				field_add(field, column[k], 1);
 	}
-	field_flush(field, frozen);
-	field->last = value;
-	field->run = count;
-	// It is counted when the next place comes.
-	__builtin_prefetch(&field->buckets[bucket_of(value)], 1);
-	__builtin_prefetch(&field->errors[bucket_of(value)], 1);
+	layout->batched = 0;
 }
 
 static void layout_keep(struct layout *layout, const struct layout_place *place)
@@ -179,6 +252,15 @@ static void layout_keep(struct layout *layout, const struct layout_place *place)
 
 void layout_add(struct layout *layout, const struct layout_place *place, uint64_t count)
 {
+	if (!layout->frozen)
+		layout_keep(layout, place);
+	if (count == 1 && place->present == NULL) {
+		for (size_t i = 0; i < layout->field_count; i++)
+			layout->batch[i * COLUMN + layout->batched] = place->words[i];
+		if (++layout->batched == BATCH)
+			batch_flush(layout);
+		return;
+	}
 	for (size_t i = 0; i < layout->field_count; i++) {
 		struct field *field = &layout->fields[i];
 		if (place->present != NULL && !place->present[i]) {
@@ -188,10 +270,8 @@ void layout_add(struct layout *layout, const struct layout_place *place, uint64_
 		if (layout->frozen && !field->open)
 			continue;
 		field->values += layout->frozen ? 0 : count;
-		field_add(field, place->words[i], count, layout->frozen);
+		field_add(field, place->words[i], count);
 	}
-	if (!layout->frozen)
-		layout_keep(layout, place);
 }
 
 // ---- putting together
@@ -201,31 +281,15 @@ struct bounds {
 	uint64_t low, high;
 };
 
-static struct bounds field_bounds(struct field *field, uint64_t value)
+static struct bounds field_bounds(const struct field *field, uint64_t value)
 {
 	const size_t index = bucket_of(value);
 	const struct bucket *bucket = &field->buckets[index];
-	uint64_t least = UINT64_MAX;
-	for (size_t i = 0; i < WAYS; i++) {
-		if (bucket->value[i] == value && bucket->count[i] != 0)
+	for (size_t i = 0; i < WAYS; i++)
+		if (bucket->value[i] == value)
 			return (struct bounds){
-				bucket->count[i] - field->errors[index][i], bucket->count[i]};
-		least = min_u64(least, bucket->count[i]);
-	}
-	return (struct bounds){0, least};
-}
-
-// The most that a thread can have seen of a value that is in none of its buckets.
-static uint64_t field_unlisted(const struct field *field)
-{
-	uint64_t most = 0;
-	for (size_t b = 0; b < BUCKETS; b++) {
-		uint64_t least = UINT64_MAX;
-		for (size_t i = 0; i < WAYS; i++)
-			least = min_u64(least, field->buckets[b].count[i]);
-		most = max_u64(most, least);
-	}
-	return most;
+				bucket->seen[i] - field->errors[index][i], bucket->seen[i]};
+	return (struct bounds){0, bucket->seen[cell_of(value)]};
 }
 
 // What is called frequent occurs more often.
@@ -245,6 +309,20 @@ struct merge {
 static struct field *merge_field(const struct merge *merge, unsigned thread)
 {
 	return &merge->layouts[thread]->fields[merge->index];
+}
+
+// The most that the threads together can have seen of a value that none of them lists.
+static uint64_t merge_unlisted(const struct merge *merge)
+{
+	uint64_t most = 0;
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (size_t i = 0; i < CELLS; i++) {
+			uint64_t sum = 0;
+			for (unsigned t = 0; t < merge->threads; t++)
+				sum += merge_field(merge, t)->buckets[b].seen[WAYS + i];
+			most = max_u64(most, sum);
+		}
+	return most;
 }
 
 // Look at one value that a thread has listed, unless a thread before it has, too.
@@ -271,16 +349,12 @@ static void merge_value(struct merge *merge, unsigned thread, uint64_t value)
 static void merge_values(struct merge *merge)
 {
 	merge->field->count = merge->field->count_max = 0;
-	merge->most = 0;
-	for (unsigned t = 0; t < merge->threads; t++) {
-		field_flush(merge_field(merge, t), merge->layouts[t]->frozen);
-		merge->most += field_unlisted(merge_field(merge, t));
-	}
+	merge->most = merge_unlisted(merge);
 	for (unsigned t = 0; t < merge->threads; t++)
 		for (size_t b = 0; b < BUCKETS; b++)
 			for (size_t i = 0; i < WAYS; i++) {
 				const struct bucket *bucket = &merge_field(merge, t)->buckets[b];
-				if (bucket->count[i] != 0)
+				if (bucket->seen[i] != 0)
 					merge_value(merge, t, bucket->value[i]);
 			}
 }
@@ -325,8 +399,7 @@ static void field_choose_rare(struct layout_field *field, uint64_t most)
 static size_t merge_sample(
 	struct layout *const *layouts, unsigned threads, struct sampled *ret, unsigned *thread)
 {
-	size_t at[threads], count = 0;
-	memset(at, 0, sizeof at);
+	size_t at[LAYOUT_THREADS_MAX] = {0}, count = 0;
 	while (count < LAYOUT_SAMPLE) {
 		unsigned best = threads;
 		for (unsigned t = 0; t < threads; t++)
@@ -367,13 +440,10 @@ static bool field_sample(struct layout_field *field, size_t index, struct layout
 // List a value that is to be counted again; false if there is no room.
 static bool field_put(struct field *field, uint64_t value)
 {
-	const size_t index = bucket_of(value);
-	struct bucket *bucket = &field->buckets[index];
 	for (size_t i = 0; i < WAYS; i++)
-		if (bucket->count[i] == 0) {
-			bucket->value[i] = value;
+		if (field->buckets[bucket_of(value)].seen[i] == 0) {
 			// Listed, and not seen yet.
-			bucket->count[i] = field->errors[index][i] = 1;
+			field_list(field, value, i, 1, 1);
 			return true;
 		}
 	return false;
@@ -388,24 +458,25 @@ static bool merge_freeze(struct merge *merge, struct error *err)
 	if (candidates == NULL)
 		return error_memory(err);
 	size_t count = 0;
-	uint64_t rest = 0;
+	const uint64_t rest = merge_unlisted(merge);
 	for (unsigned t = 0; t < merge->threads; t++) {
-		rest += field_unlisted(merge_field(merge, t));
 		for (size_t b = 0; b < BUCKETS * WAYS; b++) {
 			const struct bucket *bucket = &merge_field(merge, t)->buckets[b / WAYS];
 			const uint64_t value = bucket->value[b % WAYS];
 			uint64_t high = 0;
 			for (unsigned u = 0; u < merge->threads; u++)
 				high += field_bounds(merge_field(merge, u), value).high;
-			if (bucket->count[b % WAYS] != 0 && high >= bar)
+			if (bucket->seen[b % WAYS] != 0 && high >= bar)
 				candidates[count++] = value;
 		}
 	}
 	qsort(candidates, count, sizeof *candidates, number_compare);
 	for (unsigned t = 0; t < merge->threads; t++) {
 		struct field *field = merge_field(merge, t);
-		memset(field->buckets, 0, sizeof field->buckets);
-		memset(field->errors, 0, sizeof field->errors);
+		field_clear(field);
+		// Nothing else gets a place.
+		memset(field->bars, 0xff, sizeof field->bars);
+		field->settled = true;
 		field->open = true;
 		field->rest = rest;
 		for (size_t i = 0; i < count; i++)
@@ -458,6 +529,8 @@ bool layout_finish(struct layout *const *layouts, unsigned threads, struct error
 	unsigned thread[LAYOUT_SAMPLE];
 	*again = false;
 	for (unsigned t = 0; t < threads; t++)
+		batch_flush(layouts[t]);
+	for (unsigned t = 0; t < threads; t++)
 		qsort(layouts[t]->sample, LAYOUT_SAMPLE, sizeof *sample, sampled_compare);
 	const size_t count = merge_sample(layouts, threads, sample, thread);
 	bool ok = true;
@@ -472,18 +545,18 @@ bool layout_finish(struct layout *const *layouts, unsigned threads, struct error
 void layout_finish_again(
 	struct layout *const *layouts, unsigned threads, struct layout_field *fields)
 {
+	for (unsigned t = 0; t < threads; t++)
+		batch_flush(layouts[t]);
 	for (size_t i = 0; i < layouts[0]->field_count; i++) {
 		if (!layouts[0]->fields[i].open)
 			continue;
 		struct merge merge = {layouts, threads, i, &fields[i], 0};
 		for (unsigned t = 0; t < threads; t++) {
 			struct field *field = merge_field(&merge, t);
-			field_flush(field, true);
-			for (size_t b = 0; b < BUCKETS * WAYS; b++) {
-				uint64_t *error = &field->errors[b / WAYS][b % WAYS];
-				field->buckets[b / WAYS].count[b % WAYS] -= *error;
-				*error = 0;
-			}
+			for (size_t b = 0; b < BUCKETS; b++)
+				for (size_t k = 0; k < WAYS; k++)
+					field->buckets[b].seen[k] -= field->errors[b][k];
+			memset(field->errors, 0, sizeof field->errors);
 		}
 		merge_values(&merge);
 		merge.most = layouts[0]->fields[i].rest;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What the words around a place hold, over many places, in one pass and little memory: for each
-// offset a table of its frequent values (the "space-saving" algorithm of Metwally, Agrawal and
-// El Abbadi, 2005, in buckets), the distinct values up to a limit, and a sample of places.
+// offset a table of its frequent values, whose counts are exact or bounded, bounds for all others,
+// the distinct values up to a limit, and a sample of places.
 #pragma once
 
 #include <stdbool.h>
@@ -16,6 +16,8 @@
 #define LAYOUT_DISTINCT_MAX 1000
 // Values that one in so many places has are found and counted exactly.
 #define LAYOUT_SHARE 256
+// More threads than these do not help, and cost memory.
+#define LAYOUT_THREADS_MAX 16
 // Places whose words are kept: those with the lowest hashes of their addresses.
 #define LAYOUT_SAMPLE 256
 

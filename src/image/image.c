@@ -230,8 +230,10 @@ static bool image_open_file(struct image *image, const char *path,
 	info->path = image->file.path;
 	info->file_size = image->file.size;
 	info->piped = image->file.piped;
-	if (image->file.stream != NULL)
+	if (image->file.stream != NULL) {
 		info->packing = packing_name(stream_packing(image->file.stream));
+		info->unpack_memory = stream_unpack_memory(image->file.stream);
+	}
 	if (!image_load(image, options, diag, err))
 		return false;
 	if (!image->file.in_order) {

@@ -80,6 +80,7 @@ struct image_info {
 	uint64_t headers_missing; // program headers that a cut took away; UINT64_MAX: an unknown
 				  // number
 	size_t memory;		  // bytes that the image takes of the memory it was given
+	uint64_t unpack_memory;	  // bytes that unpacking takes beside it, about
 	struct image_process process;
 };
 

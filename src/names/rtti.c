@@ -177,3 +177,53 @@ bool rtti_find(const struct image *image, const struct modules *modules, uint64_
 	};
 	return true;
 }
+
+// Whether a vtable's pointer to its typeinfo can have this value.
+static bool value_is_typeinfo(const struct walk *walk, uint64_t value)
+{
+	if (value == 0 || value % walk->word != 0)
+		return false;
+	const struct module_range *range = modules_find(walk->modules, value);
+	return range != NULL && (range->flags & PF_X) == 0;
+}
+
+static bool range_each(const struct walk *walk, const struct module_range *range,
+	bool (*visit)(void *context, uint64_t address), void *context)
+{
+	const enum byte_order order = image_info(walk->image)->elf_order;
+	const uint64_t page = 4096;
+	unsigned char buffer[16 * 4096];
+	uint64_t at = range->start - range->start % walk->word;
+	while (at < range->end) {
+		const size_t wanted = min_u64(sizeof buffer, range->end - at);
+		const size_t size = image_read(walk->image, at, buffer, wanted) / walk->word;
+		for (size_t i = 0; i < size; i++) {
+			const size_t offset = i * walk->word;
+			const uint64_t vtable = at + offset + walk->word;
+			struct rtti rtti;
+			if (!value_is_typeinfo(
+				    walk, word_load(buffer + offset, walk->word, order)) ||
+				!rtti_find(walk->image, walk->modules, vtable, &rtti))
+				continue;
+			free(rtti.type);
+			if (!visit(context, vtable))
+				return false;
+		}
+		// What is missing is missing in whole pages.
+		at = size > 0 ? at + size * walk->word : at - at % page + page;
+	}
+	return true;
+}
+
+bool rtti_each(const struct image *image, const struct modules *modules,
+	bool (*visit)(void *context, uint64_t address), void *context)
+{
+	const struct walk walk = {image, modules, image_info(image)->elf_class / 8, 0};
+	for (size_t i = 0; walk.word != 0 && i < modules->range_count; i++) {
+		const struct module_range *range = &modules->ranges[i];
+		if ((range->flags & PF_X) == 0 && modules->list[range->module].loaded &&
+			!range_each(&walk, range, visit, context))
+			return false;
+	}
+	return true;
+}

@@ -23,3 +23,8 @@ struct rtti {
 // success the caller must free ret->type.
 bool rtti_find(const struct image *image, const struct modules *modules, uint64_t address,
 	struct rtti *ret);
+
+// Call visit for each address in the modules that rtti_find takes for a vtable's, in ascending
+// order, until it returns false, and return that; or true.
+bool rtti_each(const struct image *image, const struct modules *modules,
+	bool (*visit)(void *context, uint64_t address), void *context);

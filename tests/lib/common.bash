@@ -42,9 +42,9 @@ equal() {
 	[ "$1" = "$2" ] || { diff -u <(printf '%s\n' "$2") <(printf '%s\n' "$1") || false; }
 }
 
-# is FILTER: jq says that FILTER is true of the output
+# is FILTER: jq says that FILTER is true of the output; jq 1.6 is content with none
 is() {
-	jq -e "$1" <<<"$output" >/dev/null || { printf 'not so: %s\n%s\n' "$1" "$output" && false; }
+	[ -n "$output" ] && jq -e "$1" <<<"$output" >/dev/null || { printf 'not so: %s\n%s\n' "$1" "$output" && false; }
 }
 
 needs() {
