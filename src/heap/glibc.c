@@ -429,9 +429,10 @@ static bool arenas_learn(struct builder *builder)
 	struct heap *heap = builder->heap;
 	if (!arenas_find(&builder->chains, builder->places, &builder->arenas))
 		return false;
-	heap->arenas = builder->arenas.count;
 	for (size_t i = 0; i < builder->arenas.count; i++) {
 		const struct arena *arena = &builder->arenas.list[i];
+		// One without a top was not used: the program may have another allocator.
+		heap->arenas += arena->top != 0;
 		heap->claimed += arena->system;
 		// That of a further one is in its first heap.
 		if (!arena->further && !internal_add(heap, arena->start, arena->end))
@@ -452,7 +453,7 @@ static bool regions_find(struct builder *builder)
 	for (size_t i = 0; i < builder->arenas.heaps.count; i++)
 		if (!arena_heap_add(builder, builder->arenas.heaps.list[i]))
 			return false;
-	if (builder->count == 0 && builder->arenas.count == 0)
+	if (builder->count == 0 && builder->heap->arenas == 0)
 		return true;
 	builder->heap->allocator = HEAP_GLIBC;
 	return places_probe(builder);
