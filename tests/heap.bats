@@ -139,3 +139,12 @@ walk() {
 	program=$(fixture heap.qemu-i386 i686-linux-gnu-gcc -O1 -static -pthread -o @ "$repo/fixtures/heap.c")
 	"$heap" -x "$(fixture heap.small.qemu-i386.core dump -k @ "$(command -v qemu-i386)" "$program" @.json 1 100)"
 }
+
+@test "damage at random: nothing crashes, hangs, or contradicts itself" {
+	local name
+	heap_core small -- 1 100
+	heap_core arenas -- 2 60
+	for name in small arenas; do
+		timeout -s KILL 120 "$heap" ${SEED:+-s "$SEED"} -r 1500 "$fixtures/heap.$name.core"
+	done
+}
