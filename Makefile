@@ -83,7 +83,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 
 # Only what is called after a look at the processor may use what not all have.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
-$(BUILD)/obj/types/ranges_avx2.o: FLAGS += -mavx2
+$(BUILD)/obj/names/text_avx2.o $(BUILD)/obj/types/ranges_avx2.o: FLAGS += -mavx2
 endif
 
 # Everything is built anew when the compiler or a flag changes.
@@ -97,7 +97,7 @@ FORCE:
 $(BUILD)/test-engine: tests/engine.c $(filter $(BUILD)/obj/base/% $(BUILD)/obj/count/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/test-filter: tests/filter.c $(BUILD)/obj/names/filter.o $(BUILD)/obj/names/kinds.o \
+$(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o kinds.o text_avx2.o) \
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 

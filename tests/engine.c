@@ -44,6 +44,8 @@ struct stream {
 	size_t stop_at; // number of the block at which to set stop
 	unsigned word_size;
 	enum count_access access;
+	// A word is wanted if a hash of it, with this salt, is below the limit.
+	uint64_t salt, limit;
 
 	pthread_mutex_t lock;
 	size_t at, number;
@@ -96,6 +98,25 @@ static int stream_next(void *context, void *buffer, struct count_block *ret, str
 	return more;
 }
 
+static bool stream_wants(const struct stream *stream, uint64_t word)
+{
+	return (word ^ stream->salt) * UINT64_C(0xbf58476d1ce4e5b9) >> 32 < stream->limit;
+}
+
+static size_t stream_select(const void *context, void *words, size_t count)
+{
+	const struct stream *stream = context;
+	const unsigned size = stream->word_size;
+	unsigned char *bytes = words;
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t word = word_load(bytes + i * size, size, ORDER_NATIVE);
+		if (stream_wants(stream, word))
+			word_store(bytes + kept++ * size, word, size, ORDER_NATIVE);
+	}
+	return kept;
+}
+
 // ---- what is right
 
 static int value_compare(const void *left, const void *right)
@@ -125,9 +146,11 @@ static struct count_row *rows_of(
 		values[i] = word_load(
 			stream->bytes + i * stream->word_size, stream->word_size, options->order);
 	qsort(values, stream->words, sizeof *values, value_compare);
-	if (stream->zeros > 0)
+	if (stream->zeros > 0 && stream_wants(stream, 0))
 		rows[count++] = (struct count_row){.count = stream->zeros};
 	for (size_t i = 0; i < stream->words; i++) {
+		if (!stream_wants(stream, word_swap(values[i], stream->word_size, options->order)))
+			continue;
 		if (count == 0 || rows[count - 1].value != values[i])
 			rows[count++] = (struct count_row){.value = values[i]};
 		rows[count - 1].count++;
@@ -234,7 +257,10 @@ static void stream_make(struct stream *stream, unsigned word_size)
 		.zeros = random_below(3) == 0 ? random_next() >> random_below(64) >> 1 : 0,
 		.fail_at = SIZE_MAX,
 		.stop_at = SIZE_MAX,
-		.access = (enum count_access)random_below(3),
+		.access = random_below(3) == 0 ? COUNT_ONCE : COUNT_SEEK,
+		.salt = random_next(),
+		.limit = random_below(2) == 0 ? UINT64_C(1) << 32
+					      : random_next() >> (32 + random_below(10)),
 	};
 	stream->bytes = malloc(stream->words * word_size + 1);
 	if (stream->bytes == NULL)
@@ -298,6 +324,8 @@ static bool case_run(void)
 		.access = stream.access,
 		.start = stream_start,
 		.next = stream_next,
+		.select = stream.limit >> 32 == 0 ? stream_select : NULL,
+		.select_fast = random_below(4) == 0,
 		// Wrong on purpose: only the cost may depend on it.
 		.words = random_below(4) == 0 ? stream.words : random_next() >> random_below(64),
 	};
@@ -319,10 +347,12 @@ static bool case_run(void)
 	if (right && random_below(4) == 0)
 		right = trouble_check(&stream, &options, &source, rows, count);
 	if (!right)
-		printf("%zu words of %u bytes in blocks of %zu, %" PRIu64 " zeros, access %d: "
-		       "top %zu, min_count %" PRIu64 ", %u threads, %zu bytes of memory\n",
+		printf("%zu words of %u bytes in blocks of %zu, %" PRIu64 " zeros, access %d, "
+		       "limit %" PRIx64 ": top %zu, min_count %" PRIu64
+		       ", %u threads, %zu bytes of memory\n",
 			stream.words, stream.word_size, stream.block, stream.zeros, stream.access,
-			options.top, options.min_count, options.threads, options.memory);
+			stream.limit, options.top, options.min_count, options.threads,
+			options.memory);
 	free(rows);
 	free(stream.bytes);
 	pthread_mutex_destroy(&stream.lock);

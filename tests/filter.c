@@ -115,9 +115,13 @@ static bool run_case(void)
 	kind_set wanted = (kind_set)random_below((uint64_t)1 << KIND_COUNT);
 	if (random_below(3) == 0)
 		wanted &= KINDS_ADDRESS;
+	if (random_below(3) == 0)
+		wanted = (kind_set)1 << KIND_TEXT;
 	struct error err;
 	struct kind_filter *filter;
-	if (!kind_filter_create(&kinds, wanted, &err, &filter))
+	enum cpu_level level;
+	if (!cpu_choose(random_below(2) == 0 ? "portable" : NULL, &err, &level) ||
+		!kind_filter_create(&kinds, wanted, level, &err, &filter))
 		return false;
 	static char words[WORDS * 8], expected[WORDS * 8];
 	size_t count = 0;

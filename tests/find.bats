@@ -215,6 +215,24 @@ texts() {
 0x78740000 : 1  "xt"'
 }
 
+@test "fields of zeros: a hole in the file is the same as zeros in it" {
+	local whole=$BATS_TEST_TMPDIR/whole question
+	printf 'AAAAAAAA\0\0\0\0\0\0\0\0hello world' >"$core"
+	truncate -s 1M "$core"
+	printf 'AAAAAAAA\0\0\0\0\0\0\0\0hello world' >>"$core"
+	# So many different texts that they do not fit the memory.
+	perl -e 'printf "%s%07d\0", "\0" x 8, $_ for 1 .. 600_000' >>"$core"
+	cp --sparse=never "$core" "$whole"
+	for question in "--member 8:text -m 16M -n 3" "--member 8:text,16:text,-8:text,8,-16:uint32" --around=-2:4; do
+		# shellcheck disable=SC2086 # an option and its argument
+		topleak -0 -r --find 0x0 $question -ocsv "$whole"
+		local expected=$output
+		# shellcheck disable=SC2086
+		topleak -0 -r --find 0x0 $question -ocsv "$core"
+		equal "$(sed 's/0x0000000000[0-9a-f]*//' <<<"$output")" "$(sed 's/0x0000000000[0-9a-f]*//' <<<"$expected")"
+	done
+}
+
 @test "more different values of a field than the memory holds" {
 	perl -e 'srand 2; print pack "Q<2", 0x4711, 5_000_000 * rand() ** 8 for 1 .. 700_000' >"$core"
 	topleak -0 -r --no-names --find 0x4711 --member 8 -m 1G "$core"

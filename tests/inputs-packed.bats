@@ -310,6 +310,22 @@ spoil() {
 	equal "$output" "$table"
 }
 
+@test "-v shows what unpacking and symbols take beside --memory" {
+	! sanitized || skip "sanitizers have their own malloc"
+	needs zstd
+	local window
+	head -c 40000000 /dev/zero >"$core"
+	for window in 23 25; do
+		zstd -q --long=$window -f -o "$packed" <"$core"
+		topleak -0 -v -r --no-names "$packed"
+		[[ $stderr =~ "used: at most 128.0 MiB (--memory), unpacking "([0-9]+)\.[0-9]" MiB" ]]
+		((BASH_REMATCH[1] >= (1 << window >> 20) && BASH_REMATCH[1] <= (1 << window >> 20) + 4))
+	done
+	topleak -0 -v -n 30 "$(leak_core)"
+	[[ $stderr =~ symbols\ [0-9.]+\ [KM]iB ]]
+	lacks "$stderr" "unpacking"
+}
+
 @test "names are those of the plain core" {
 	needs zstd
 	local memory plain

@@ -256,6 +256,9 @@ void dump_head_deinit(struct dump_head *head)
 
 void dump_finish(const struct dump *dump, const struct dump_head *head)
 {
+	if (dump->options->verbose && !dump->options->quiet)
+		summary_used(stderr, dump->options->memory, names_symbols_memory(dump->names),
+			image_info(dump->image)->unpack_memory);
 	if (dump_wants_summary(dump))
 		summary_next(stderr, &head->head);
 }

@@ -18,7 +18,8 @@ struct answer {
 	// What is to be added to addresses: plain bytes are shown by their offset in the file.
 	uint64_t base;
 	struct dump_head head;
-	char next[64]; // see struct report_head
+	char next[64];	 // see struct report_head
+	unsigned passes; // over all of the memory
 };
 
 bool find_asked(const struct options *options)
@@ -28,12 +29,16 @@ bool find_asked(const struct options *options)
 
 static void watch_begin(void *context, uint64_t bytes)
 {
-	progress_begin(context, bytes);
+	struct answer *answer = context;
+	// Not a sample.
+	answer->passes += bytes == image_info(answer->dump->image)->bytes_present;
+	progress_begin(&answer->dump->progress, bytes);
 }
 
 static void watch_add(void *context, uint64_t bytes)
 {
-	progress_add(context, bytes);
+	struct answer *answer = context;
+	progress_add(&answer->dump->progress, bytes);
 }
 
 static struct answer answer_of(
@@ -636,9 +641,10 @@ static bool type_answer(struct answer *answer, struct error *err)
 
 bool answer_find(struct dump *dump, struct report *report, struct error *err)
 {
-	const struct sweep_watch watch = {watch_begin, watch_add, &dump->progress};
-	struct answer answer = answer_of(dump, report, &watch);
+	struct answer answer;
+	const struct sweep_watch watch = {watch_begin, watch_add, &answer};
 	bool ok;
+	answer = answer_of(dump, report, &watch);
 	if (dump->options->strings)
 		ok = strings_answer(&answer, err);
 	else if (dump->options->find != NULL)
@@ -647,7 +653,7 @@ bool answer_find(struct dump *dump, struct report *report, struct error *err)
 		ok = type_answer(&answer, err);
 	if (ok) {
 		dump_finish(dump, &answer.head);
-		dump_time(dump, 1, answer.options.threads);
+		dump_time(dump, answer.passes, answer.options.threads);
 	}
 	dump_head_deinit(&answer.head);
 	return ok;

@@ -86,7 +86,7 @@ static bool candidates_load_words(struct dump *dump, struct candidates *ret, str
 	struct kind_filter *filter = NULL;
 	struct count_result result = {0};
 	bool ok = names_filter(dump->names, (kind_set)1 << KIND_CODE | (kind_set)1 << KIND_DATA,
-			  err, &filter) &&
+			  dump->options->level, err, &filter) &&
 		  dump_count(dump, filter, POINTERS_MAX, 1, err, &result);
 	kind_filter_destroy(filter);
 	for (size_t i = 0; ok && i < result.row_count; i++) {
@@ -164,7 +164,9 @@ static void candidates_list(struct candidates *candidates, const char *name, cha
 	const char *last = "";
 	for (size_t i = 0; i < candidates->count; i++)
 		candidates->list[i].distance = name_distance(candidates->list[i].name, name);
-	qsort(candidates->list, candidates->count, sizeof *candidates->list, candidate_compare);
+	if (candidates->count > 0)
+		qsort(candidates->list, candidates->count, sizeof *candidates->list,
+			candidate_compare);
 	ret[0] = '\0';
 	for (size_t i = 0; i < candidates->count && shown < NEAREST && used < size; i++) {
 		const struct candidate *candidate = &candidates->list[i];

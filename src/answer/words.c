@@ -32,12 +32,13 @@ static int words_next(void *context, void *buffer, struct count_block *ret, stru
 		return more;
 	progress_add(words->progress, chunk.size + chunk.zeros);
 	*ret = (struct count_block){chunk.size / size, chunk.zeros / size};
-	if (words->filter != NULL) {
-		ret->words = kind_filter_select(words->filter, buffer, ret->words);
-		if (!kind_filter_wants(words->filter, KIND_ZERO))
-			ret->zeros = 0;
-	}
 	return more;
+}
+
+static size_t words_select(const void *context, void *buffer, size_t count)
+{
+	const struct words *words = context;
+	return kind_filter_select(words->filter, buffer, count);
 }
 
 bool dump_count(struct dump *dump, const struct kind_filter *filter, size_t top, uint64_t min_count,
@@ -50,6 +51,8 @@ bool dump_count(struct dump *dump, const struct kind_filter *filter, size_t top,
 		.context = &words,
 		.start = words_start,
 		.next = words_next,
+		.select = filter != NULL ? words_select : NULL,
+		.select_fast = filter != NULL && kind_filter_fast(filter),
 		// Of what is unpacked a sample is the beginning, which is kept.
 		.access = info->once ? COUNT_ONCE : COUNT_SEEK,
 		.words = info->bytes_present / info->word_size,
@@ -120,7 +123,7 @@ bool answer_words(struct dump *dump, struct report *report, struct error *err)
 	struct count_result result = {0};
 	struct dump_head head = {0};
 	bool ok = options->kinds == 0 ||
-		  names_filter(dump->names, (kind_set)options->kinds, err, &filter);
+		  names_filter(dump->names, (kind_set)options->kinds, options->level, err, &filter);
 	ok = ok && dump_count(dump, filter, options->top, options->min_count, err, &result);
 	if (ok)
 		words_warn(image_info(dump->image), &result, dump->diag);

@@ -46,11 +46,6 @@ bool error_usage(struct error *err, const char *format, ...)
 	return false;
 }
 
-bool error_memory(struct error *err)
-{
-	return error_set(err, "out of memory");
-}
-
 // A hostile dump could give cause for millions.
 #define WARNINGS_MAX 10000
 

@@ -20,7 +20,11 @@ struct error {
 bool error_set(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The same for a usage error.
 bool error_usage(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool error_memory(struct error *err);
+static inline bool error_memory(struct error *err)
+{
+	error_set(err, "out of memory");
+	return false;
+}
 
 struct diag {
 	FILE *stream;

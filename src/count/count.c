@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "base/guard.h"
 #include "count/counter.h"
 #include "count/once.h"
 
@@ -20,6 +19,19 @@ bool counter_stopped(const struct counter *counter)
 {
 	return atomic_load_explicit(counter->options->stop, memory_order_relaxed) != 0 ||
 	       atomic_load_explicit(&counter->failed, memory_order_relaxed);
+}
+
+size_t counter_select(const struct counter *counter, void *words, size_t count)
+{
+	const struct count_source *source = counter->source;
+	return source->select == NULL ? count : source->select(source->context, words, count);
+}
+
+bool counter_wants(const struct counter *counter, uint64_t word)
+{
+	uint64_t words[1];
+	word_store(words, word, counter->options->word_size, ORDER_NATIVE);
+	return counter_select(counter, words, 1) == 1;
 }
 
 struct task {
@@ -40,6 +52,9 @@ static void *worker_run(void *argument)
 			source->next(source->context, worker->buffer, &block, &worker->err);
 		if (more == 0)
 			break;
+		worker->words += more > 0 ? block.words + block.zeros : 0;
+		if (more > 0 && task->pass->select)
+			block.words = counter_select(counter, worker->buffer, block.words);
 		worker->ok = more > 0 && task->pass->feed(worker, &block);
 	}
 	worker->ok = worker->ok && task->pass->finish(worker);
@@ -54,8 +69,10 @@ bool pass_run(struct counter *counter, unsigned stride, const struct pass *pass,
 	if (!counter->source->start(counter->source->context, stride, err))
 		return false;
 	unsigned started = 1;
-	for (unsigned i = 0; i < counter->threads; i++)
+	for (unsigned i = 0; i < counter->threads; i++) {
+		counter->workers[i].words = 0;
 		tasks[i] = (struct task){&counter->workers[i], pass};
+	}
 	// What cannot be started is done by the others.
 	while (started < counter->threads && pthread_create(&counter->workers[started].thread, NULL,
 						     worker_run, &tasks[started]) == 0)
@@ -171,49 +188,20 @@ static bool counter_run(struct counter *counter, struct error *err, struct count
 	return true;
 }
 
-// Of a stream that can be read again a first pass has found intervals. As they leave something
-// open, count the words with the best ones.
-static bool counter_heed_once(struct counter *counter, struct once *once, struct error *err)
-{
-	struct count_result *result = &once->result;
-	// More cannot be known, and there is no memory for two sets of rows.
-	result->row_count = min_u64(result->row_count, (size_t)1 << KNOWN_BITS_MAX);
-	uint64_t *words AUTO_FREE = calloc(result->row_count + 1, sizeof *words);
-	if (words == NULL)
-		return error_memory(err);
-	for (size_t i = 0; i < result->row_count; i++)
-		words[i] = counter_value(counter, result->rows[i].value);
-	counter->passes = result->passes;
-	count_result_deinit(result);
-	return counter_teach(counter, words, result->row_count,
-		max_u64(counter->options->min_count, once->bar), once->unlisted, err);
-}
-
 bool count_words(const struct count_source *source, const struct count_options *options,
 	struct error *err, struct count_result *ret)
 {
+	if (source->access == COUNT_ONCE)
+		return once_count(source, options, err, ret);
+	static const struct forecast unknown = {.bar = SMALL_WORDS, .rest = SMALL_WORDS};
 	struct counter counter = {
 		.source = source, .options = options, .lock = PTHREAD_MUTEX_INITIALIZER};
-	struct once once = {0};
-	if (source->access != COUNT_SEEK) {
-		if (!once_count(source, options, options->top, err, &once))
-			return false;
-		if (source->access == COUNT_ONCE || once.exact || once.result.partial) {
-			if (source->access == COUNT_REWIND)
-				once.result.rest_max = 0;
-			*ret = once.result;
-			return true;
-		}
-	}
 	bool ok = counter_init(&counter, err);
-	if (ok && source->access == COUNT_REWIND)
-		ok = counter_heed_once(&counter, &once, err);
-	else if (ok && source->words >= SMALL_WORDS)
+	if (ok && source->words >= SMALL_WORDS)
 		ok = counter_learn(&counter, err);
 	else if (ok)
-		ok = counter_teach(&counter, NULL, 0, SMALL_WORDS, SMALL_WORDS, err);
+		ok = counter_teach(&counter, &unknown, err);
 	ok = ok && counter_run(&counter, err, ret);
-	count_result_deinit(&once.result);
 	counter_deinit(&counter);
 	return ok;
 }

@@ -23,9 +23,8 @@ struct count_block {
 
 // How a stream can be read.
 enum count_access {
-	COUNT_SEEK,   // as often as needed; what a stride leaves out costs nothing
-	COUNT_REWIND, // as often as needed, but always all of it: a compressed file
-	COUNT_ONCE,   // once: a pipe
+	COUNT_SEEK, // as often as needed; what a stride leaves out costs nothing
+	COUNT_ONCE, // once: a pipe
 };
 
 // Where the words come from.
@@ -38,7 +37,12 @@ struct count_source {
 	// Fill buffer, of COUNT_BLOCK_SIZE bytes and aligned to 64. Returns 1, 0 at the end, -1 on
 	// an error. Called by several threads at once.
 	int (*next)(void *context, void *buffer, struct count_block *ret, struct error *err);
-	uint64_t words; // about how many there are, 0: unknown; only the cost depends on it
+	// Which words can have a row. Keeps those of count words, as they lie in memory, at the
+	// beginning of words, and returns how many; each word is decided on by its value alone.
+	// Called by several threads at once. NULL: all.
+	size_t (*select)(const void *context, void *words, size_t count);
+	bool select_fast; // it takes less time than counting; only the cost depends on it
+	uint64_t words;	  // about how many there are, 0: unknown; only the cost depends on it
 };
 
 struct count_options {
@@ -68,7 +72,7 @@ struct count_result {
 	size_t row_count;
 	// No word that has no row occurs more often. Only if access is COUNT_ONCE; else 0.
 	uint64_t rest_max;
-	uint64_t words;	  // read in all
+	uint64_t words;	  // read in all, those that can have no row too
 	unsigned passes;  // over the whole stream
 	unsigned threads; // that were used at most
 	bool partial;	  // stopped before the end: counts are lower bounds, rows may be missing

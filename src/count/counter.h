@@ -19,9 +19,11 @@ struct worker {
 	void *buffer;
 	uint32_t *cells, *known; // as in struct tally
 	uint64_t undrained;	 // words counted there
-	struct sample *sample;
+	// Of all words, and of those that can have a row; NULL: the same.
+	struct sample *sample, *selected;
 	struct gather gather;
-	uint64_t words, zeros;
+	uint64_t words; // read in this pass
+	uint64_t zeros; // of holes, read in the full pass
 	struct error err;
 	bool ok;
 	pthread_t thread;
@@ -30,6 +32,7 @@ struct worker {
 struct counter {
 	const struct count_source *source;
 	const struct count_options *options;
+	bool select_first; // words that can have no row are not counted in cells either
 	struct hash hash;
 	struct known known;
 	uint64_t *known_counts; // a count for each slot of known
@@ -54,26 +57,39 @@ struct counter {
 	unsigned passes;
 };
 
-// What a pass does: feed is called for each block, finish once by each thread.
+// What a pass does: feed is called for each block, finish once by each thread. The block's words
+// are selected if select is set.
 struct pass {
 	bool (*feed)(struct worker *worker, const struct count_block *block);
 	bool (*finish)(struct worker *worker);
+	bool select;
 };
 
 bool pass_run(struct counter *counter, unsigned stride, const struct pass *pass, struct error *err);
 // For passes whose threads have nothing to hand in.
 bool pass_finish(struct worker *worker);
 bool counter_stopped(const struct counter *counter);
+// Keep those of count words that can have a row, at the beginning. Returns how many.
+size_t counter_select(const struct counter *counter, void *words, size_t count);
+bool counter_wants(const struct counter *counter, uint64_t word);
 
 // Bytes left for the finer cells and the tables of a gathering pass.
 size_t counter_room(const struct counter *counter);
 
 // Sample the stream for words worth knowing.
 bool counter_learn(struct counter *counter, struct error *err);
-// Make a list of likely winners, best first, the known words, and allocate what counts the others:
-// about `rest` words; the last row will occur about `bar` times.
-bool counter_teach(struct counter *counter, const uint64_t *words, size_t count, uint64_t bar,
-	uint64_t rest, struct error *err);
+
+// What is expected of a stream.
+struct forecast {
+	const uint64_t *words; // worth knowing, the most important first
+	size_t count;
+	size_t placed; // so many of them should be known for sure
+	uint64_t bar;  // about how often the last row will occur
+	uint64_t rest; // how many words are not among these, about
+};
+
+// Choose the known words and allocate what counts the others.
+bool counter_teach(struct counter *counter, const struct forecast *forecast, struct error *err);
 // The full pass: afterwards the known words are in best, all others in cells.
 bool counter_tally(struct counter *counter, struct error *err);
 // As many passes as it takes to be sure that no better word is in the cells.

@@ -24,8 +24,13 @@ static unsigned word_size(const struct worker *worker)
 
 static bool learn_feed(struct worker *worker, const struct count_block *block)
 {
-	sample_feed(worker->sample, &worker->counter->hash, worker->buffer, block->words,
-		word_size(worker));
+	const struct counter *counter = worker->counter;
+	const unsigned size = word_size(worker);
+	sample_feed(worker->sample, &counter->hash, worker->buffer, block->words, size);
+	if (worker->selected == NULL)
+		return true;
+	const size_t count = counter_select(counter, worker->buffer, block->words);
+	sample_feed(worker->selected, &counter->hash, worker->buffer, count, size);
 	return true;
 }
 
@@ -63,55 +68,130 @@ static bool counter_plan(struct counter *counter, uint64_t bar, uint64_t rest, u
 	return true;
 }
 
-static bool counter_heed(struct counter *counter, const struct lesson *lesson, struct error *err)
+// Half as many again as there are rows: the sample does not know the order well.
+static size_t winners(const struct counter *counter, const struct lesson *wanted)
 {
-	const struct count_options *options = counter->options;
-	const uint64_t scale = max_u64(1, counter->source->words / max_u64(1, lesson->words_seen));
-	uint64_t bar = options->min_count;
-	if (options->top <= lesson->count)
-		bar = max_u64(bar, lesson->counts[options->top - 1] * scale);
-	return counter_teach(counter, lesson->words, lesson->count, bar, lesson->rest * scale, err);
+	const size_t top = counter->options->top;
+	return (size_t)min_u64(wanted->count, top + top / 2 + 16);
 }
 
-static bool sample_run(struct counter *counter, struct error *err, struct lesson *ret)
+// List what is worth knowing: the likely winners, then words without rows that would fill their
+// cells so much that the last row, seen `bar` times, does not stand out; and what else was seen.
+static void forecast_list(const struct counter *counter, const struct lesson *all,
+	const struct lesson *wanted, uint64_t bar, uint64_t *words, struct forecast *forecast)
 {
-	static const struct pass pass = {learn_feed, pass_finish};
+	const size_t first = winners(counter, wanted);
+	size_t count = first;
+	memcpy(words, wanted->words, first * sizeof *words);
+	forecast->placed = first;
+	for (size_t i = 0; i < all->count; i++) {
+		if (counter_wants(counter, all->words[i]))
+			continue;
+		words[count++] = all->words[i];
+		// With as many others as cells_suffice allows it stays below the bar.
+		if (all->counts[i] > bar / 8 * 5)
+			forecast->placed = count;
+	}
+	memcpy(words + count, wanted->words + first, (wanted->count - first) * sizeof *words);
+	forecast->words = words;
+	forecast->count = count + wanted->count - first;
+}
+
+static bool counter_heed(struct counter *counter, const struct lesson *all,
+	const struct lesson *wanted, struct error *err)
+{
+	const struct count_options *options = counter->options;
+	const struct count_source *source = counter->source;
+	const uint64_t scale = max_u64(1, source->words / max_u64(1, all->words_seen));
+	const uint64_t bar = options->top <= wanted->count ? wanted->counts[options->top - 1] : 0;
+	struct forecast forecast = {
+		.words = wanted->words,
+		.count = wanted->count,
+		.placed = winners(counter, wanted),
+		.bar = max_u64(bar * scale, options->min_count),
+		.rest = wanted->rest * scale,
+	};
+	// To select words costs more than to count them. It can wait if the last row stands out all
+	// the same.
+	const uint64_t rest = all->rest * scale;
+	counter->select_first =
+		source->select_fast || !cells_suffice(forecast.bar, rest, cell_bits_max(counter));
+	if (source->select == NULL || counter->select_first)
+		return counter_teach(counter, &forecast, err);
+	uint64_t *words = calloc(all->count + wanted->count + 1, sizeof *words);
+	if (words == NULL)
+		return error_memory(err);
+	forecast_list(counter, all, wanted, forecast.bar / scale, words, &forecast);
+	forecast.rest = rest;
+	const bool ok = counter_teach(counter, &forecast, err);
+	free(words);
+	return ok;
+}
+
+static bool samples_create(struct counter *counter, struct error *err)
+{
+	const size_t top = counter->options->top;
+	for (unsigned i = 0; i < counter->threads; i++) {
+		struct worker *worker = &counter->workers[i];
+		if ((worker->sample = sample_create(top, err)) == NULL)
+			return false;
+		if (counter->source->select != NULL &&
+			(worker->selected = sample_create(top, err)) == NULL)
+			return false;
+	}
+	return true;
+}
+
+static void samples_destroy(struct counter *counter)
+{
+	for (unsigned i = 0; i < counter->threads; i++) {
+		struct worker *worker = &counter->workers[i];
+		sample_destroy(worker->sample);
+		sample_destroy(worker->selected);
+		worker->sample = worker->selected = NULL;
+	}
+}
+
+static bool samples_run(struct counter *counter, struct error *err)
+{
+	static const struct pass pass = {learn_feed, pass_finish, false};
 	const uint64_t wanted = min_u64(SAMPLE_WORDS_MAX,
 		max_u64(SAMPLE_WORDS_MIN, counter->options->top * SAMPLE_WORDS_ROW));
 	const uint64_t stride = max_u64(4, min_u64(counter->source->words / wanted, 1 << 20));
 	if (!pass_run(counter, (unsigned)stride, &pass, err))
 		return false;
-	struct sample *all = counter->workers[0].sample;
-	for (unsigned i = 1; i < counter->threads; i++)
-		sample_merge(all, &counter->hash, counter->workers[i].sample);
-	return sample_teach(all, err, ret);
+	struct worker *first = &counter->workers[0];
+	for (unsigned i = 1; i < counter->threads; i++) {
+		sample_merge(first->sample, &counter->hash, counter->workers[i].sample);
+		if (first->selected != NULL)
+			sample_merge(first->selected, &counter->hash, counter->workers[i].selected);
+	}
+	return true;
 }
 
 bool counter_learn(struct counter *counter, struct error *err)
 {
-	struct lesson lesson = {0};
-	bool ok = true;
-	for (unsigned i = 0; ok && i < counter->threads; i++)
-		ok = (counter->workers[i].sample = sample_create(counter->options->top, err)) !=
-		     NULL;
-	ok = ok && sample_run(counter, err, &lesson);
-	for (unsigned i = 0; i < counter->threads; i++) {
-		sample_destroy(counter->workers[i].sample);
-		counter->workers[i].sample = NULL;
-	}
-	ok = ok && counter_heed(counter, &lesson, err);
-	lesson_deinit(&lesson);
+	struct lesson all = {0}, selected = {0};
+	bool ok = samples_create(counter, err) && samples_run(counter, err) &&
+		  sample_teach(counter->workers[0].sample, err, &all);
+	const bool some = ok && counter->workers[0].selected != NULL;
+	ok = ok && (!some || sample_teach(counter->workers[0].selected, err, &selected));
+	samples_destroy(counter);
+	ok = ok && counter_heed(counter, &all, some ? &selected : &all, err);
+	lesson_deinit(&all);
+	lesson_deinit(&selected);
 	return ok;
 }
 
-bool counter_teach(struct counter *counter, const uint64_t *words, size_t count, uint64_t bar,
-	uint64_t rest, struct error *err)
+bool counter_teach(struct counter *counter, const struct forecast *forecast, struct error *err)
 {
 	unsigned cell_bits;
 	size_t wide_cells;
-	const bool fine = counter_plan(counter, bar, rest, &cell_bits, &wide_cells);
+	const bool fine =
+		counter_plan(counter, forecast->bar, forecast->rest, &cell_bits, &wide_cells);
 	const size_t cells = (size_t)1 << cell_bits;
-	if (!known_init(&counter->known, &counter->hash, words, count, counter->options->top, err))
+	if (!known_init(&counter->known, &counter->hash, forecast->words, forecast->count,
+		    forecast->placed, err))
 		return false;
 	counter->cell_bits = cell_bits;
 	counter->known_counts = calloc(counter->known.slots, sizeof *counter->known_counts);
@@ -163,7 +243,6 @@ static struct tally worker_tally(const struct worker *worker)
 
 static void tally_account(struct worker *worker, const struct count_block *block)
 {
-	worker->words += block->words;
 	worker->zeros += block->zeros;
 	worker->undrained += block->words;
 	if (worker->undrained >= DRAIN_WORDS)
@@ -213,18 +292,21 @@ static bool tally_finish(struct worker *worker)
 
 bool counter_tally(struct counter *counter, struct error *err)
 {
-	static const struct pass coarse = {tally_feed, tally_finish};
-	static const struct pass fine = {tally_feed_wide, tally_finish};
-	if (!pass_run(counter, 1, counter->wide.cells != NULL ? &fine : &coarse, err))
+	const struct pass pass = {
+		.feed = counter->wide.cells != NULL ? tally_feed_wide : tally_feed,
+		.finish = tally_finish,
+		.select = counter->select_first,
+	};
+	if (!pass_run(counter, 1, &pass, err))
 		return false;
 	if (counter->wide.cells != NULL)
 		wide_measure(&counter->wide);
 	for (unsigned i = 0; i < counter->threads; i++) {
 		counter->known_counts[0] += counter->workers[i].zeros;
-		counter->words += counter->workers[i].words + counter->workers[i].zeros;
+		counter->words += counter->workers[i].words;
 	}
 	for (size_t i = 0; i < counter->known.slots; i++)
-		if (counter->known_counts[i] > 0)
+		if (counter->known_counts[i] > 0 && counter_wants(counter, counter->known.keys[i]))
 			best_offer(&counter->best,
 				(struct count_row){
 					.value = counter_value(counter, counter->known.keys[i]),

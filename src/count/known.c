@@ -23,7 +23,7 @@ struct sample {
 // More words than this cannot be expected to find slots of their own by trying.
 #define PLACED_MAX 2048
 // Tries that take a few milliseconds at most: each ends at its first collision.
-#define TRIES 4096
+#define TRIES 65536
 
 // How many words, from the first on, have slots of their own. taken is all zero, before and after.
 static size_t known_placed(
@@ -60,13 +60,12 @@ static uint64_t known_factor(
 }
 
 bool known_init(struct known *known, struct hash *hash, const uint64_t *words, size_t count,
-	size_t top, struct error *err)
+	size_t placed, struct error *err)
 {
-	// Half as many again as there are rows: the sample does not know the order well.
-	const size_t wanted = (size_t)min_u64(min_u64(count, top + top / 2 + 16), PLACED_MAX);
+	const size_t wanted = (size_t)min_u64(placed, PLACED_MAX);
 	unsigned bits = KNOWN_BITS_MIN;
 	// So many slots that a try succeeds with a probability of e^-6.
-	while (bits < KNOWN_BITS_MAX && wanted * wanted > (size_t)12 << bits)
+	while (bits < KNOWN_BITS_MAX && wanted * wanted > (size_t)19 << bits)
 		bits++;
 	known->shift = 64 - bits;
 	known->slots = (size_t)1 << bits;

@@ -18,10 +18,10 @@ struct known {
 #define KNOWN_BITS_MIN 11
 #define KNOWN_BITS_MAX 15
 
-// Give slots to words, the likeliest winners first. hash->factor becomes one with which as many of
-// them as possible do not collide.
+// Give slots to words, the most important first. hash->factor becomes one with which as many as
+// possible of the first `placed` ones do not collide.
 bool known_init(struct known *known, struct hash *hash, const uint64_t *words, size_t count,
-	size_t top, struct error *err);
+	size_t placed, struct error *err);
 void known_deinit(struct known *known);
 
 static inline bool known_has(const struct known *known, uint64_t hash, uint64_t word)

@@ -13,7 +13,8 @@ struct pass {
 	struct best best;
 	struct count_row bar; // the last of the rows; count 0: everything listed has a row
 	uint64_t rest_max;
-	bool inexact; // a word that is listed and has no row has an interval
+	uint64_t words;	       // read
+	uint64_t zeros_wanted; // 1: zeros can have a row
 };
 
 static bool pass_run(struct pass *pass, const struct count_source *source, struct error *err)
@@ -29,6 +30,11 @@ static bool pass_run(struct pass *pass, const struct count_source *source, struc
 		const int more = source->next(source->context, buffer, &block, err);
 		if (more <= 0)
 			return more == 0;
+		pass->words += block.words + block.zeros;
+		if (source->select != NULL) {
+			block.words = source->select(source->context, buffer, block.words);
+			block.zeros *= pass->zeros_wanted;
+		}
 		stream_feed_zeros(pass->stream, block.zeros);
 		if (!stream_feed(pass->stream, buffer, block.words, options->word_size, err))
 			return false;
@@ -56,35 +62,23 @@ static void pass_look_at_rest(void *context, uint64_t word, uint64_t low, uint64
 	struct pass *pass = context;
 	const struct count_row row = row_of(pass, word, low, high);
 	const bool has_row = row.count >= pass->options->min_count && !row_better(&pass->bar, &row);
-	if (has_row)
-		return;
-	pass->rest_max = max_u64(pass->rest_max, high);
-	pass->inexact = pass->inexact || low != high;
+	if (!has_row)
+		pass->rest_max = max_u64(pass->rest_max, high);
 }
 
-// Whether no interval leaves anything open.
-static bool pass_exact(const struct pass *pass)
+bool once_count(const struct count_source *source, const struct count_options *options,
+	struct error *err, struct count_result *ret)
 {
-	for (size_t i = 0; i < pass->best.count; i++)
-		if (pass->best.rows[i].count != pass->best.rows[i].count_max)
-			return false;
-	const uint64_t least = max_u64(pass->options->min_count, pass->bar.count);
-	// Words with exact counts and without a row have lost fairly, even with as many as the last
-	// row: the value decided.
-	if (!pass->inexact && stream_unlisted_max(pass->stream) == 0)
-		return true;
-	return pass->rest_max < least;
-}
-
-bool once_count(const struct count_source *source, const struct count_options *options, size_t rows,
-	struct error *err, struct once *ret)
-{
-	struct pass pass = {.options = options};
+	struct pass pass = {.options = options, .zeros_wanted = 1};
+	const size_t rows = options->top;
 	// An eighth is kept back for the program around and what malloc adds.
 	const size_t used = COUNT_BLOCK_SIZE + rows * sizeof(struct count_row);
-	bool ok = best_init(&pass.best, rows, options->min_count, err) &&
-		  stream_create(rows, options->memory / 8 * 7 - used, err, &pass.stream) &&
-		  pass_run(&pass, source, err);
+	uint64_t zero = 0;
+	if (source->select != NULL)
+		pass.zeros_wanted = source->select(source->context, &zero, 1);
+	const bool ok = best_init(&pass.best, rows, options->min_count, err) &&
+			stream_create(rows, options->memory / 8 * 7 - used, err, &pass.stream) &&
+			pass_run(&pass, source, err);
 	if (ok) {
 		stream_visit(pass.stream, pass_offer, &pass);
 		best_sort(&pass.best);
@@ -93,23 +87,15 @@ bool once_count(const struct count_source *source, const struct count_options *o
 			pass.bar = pass.best.rows[rows - 1];
 		pass.rest_max = stream_unlisted_max(pass.stream);
 		stream_visit(pass.stream, pass_look_at_rest, &pass);
-		*ret = (struct once){
-			.result =
-				{
-					.rows = pass.best.rows,
-					.row_count = pass.best.count,
-					.rest_max = pass.rest_max,
-					.words = stream_words(pass.stream),
-					.passes = 1,
-					.threads = 1,
-					.partial = atomic_load(options->stop) != 0,
-				},
-			.exact = pass_exact(&pass),
-			.bar = pass.bar.count,
-			.unlisted = stream_words(pass.stream),
+		*ret = (struct count_result){
+			.rows = pass.best.rows,
+			.row_count = pass.best.count,
+			.rest_max = pass.rest_max,
+			.words = pass.words,
+			.passes = 1,
+			.threads = 1,
+			.partial = atomic_load(options->stop) != 0,
 		};
-		for (size_t i = 0; i < pass.best.count; i++)
-			ret->unlisted -= pass.best.rows[i].count;
 		pass.best.rows = NULL;
 	}
 	stream_destroy(pass.stream);

@@ -37,9 +37,8 @@ static count_rank counter_rank(const void *context, uint64_t word)
 	return rank_of_load(load) | hash_second(&counter->hash, word);
 }
 
-// Copy the words of a batch that are in open cells to rest, of BATCH + 1 words. Returns how many.
-static size_t batch_filter(
-	const struct counter *counter, const char *bytes, size_t count, uint64_t *rest)
+// The words of count ones at bytes that are in open cells and can have a row go to the beginning.
+static size_t batch_filter(const struct counter *counter, char *bytes, size_t count)
 {
 	const unsigned size = counter->options->word_size;
 	const struct counter local = {
@@ -47,10 +46,11 @@ static size_t batch_filter(
 	size_t used = 0;
 	for (size_t i = 0; i < count; i++) {
 		// Without a branch: it could not be predicted.
-		rest[used] = word_load_native(bytes + i * size, size);
-		used += counter_is_open(&local, hash_word(&local.hash, rest[used]));
+		const uint64_t word = word_load_native(bytes + i * size, size);
+		word_store(bytes + used * size, word, size, ORDER_NATIVE);
+		used += counter_is_open(&local, hash_word(&local.hash, word));
 	}
-	return used;
+	return counter_select(counter, bytes, used);
 }
 
 // ---- finer cells
@@ -58,21 +58,22 @@ static size_t batch_filter(
 static bool refine_feed(struct worker *worker, const struct count_block *block)
 {
 	struct counter *counter = worker->counter;
-	const char *bytes = worker->buffer;
+	const unsigned size = counter->options->word_size;
 	const bool alone = counter->threads == 1;
 	for (size_t i = 0; i < block->words; i += BATCH) {
-		uint64_t rest[BATCH + 1];
-		const size_t batch = (size_t)min_u64(BATCH, block->words - i);
+		char *bytes = (char *)worker->buffer + i * size;
 		const size_t count =
-			batch_filter(counter, bytes + i * counter->options->word_size, batch, rest);
-		for (size_t k = 0; k < count; k++)
-			__builtin_prefetch((void *)wide_cell(&counter->wide,
-						   hash_word(&counter->hash, rest[k])),
-				1);
+			batch_filter(counter, bytes, (size_t)min_u64(BATCH, block->words - i));
+		for (size_t k = 0; k < count; k++) {
+			const uint64_t word = word_load_native(bytes + k * size, size);
+			const uint64_t hash = hash_word(&counter->hash, word);
+			__builtin_prefetch((void *)wide_cell(&counter->wide, hash), 1);
+		}
 		// A full cell: the coarse one has counted all words already.
 		for (size_t k = 0; k < count; k++) {
-			const uint64_t hash = hash_word(&counter->hash, rest[k]);
-			if (!known_has(&counter->known, hash, rest[k]))
+			const uint64_t word = word_load_native(bytes + k * size, size);
+			const uint64_t hash = hash_word(&counter->hash, word);
+			if (!known_has(&counter->known, hash, word))
 				wide_add(&counter->wide, hash, alone);
 		}
 	}
@@ -81,7 +82,7 @@ static bool refine_feed(struct worker *worker, const struct count_block *block)
 
 static bool counter_refine(struct counter *counter, uint64_t words, struct error *err)
 {
-	static const struct pass pass = {refine_feed, pass_finish};
+	static const struct pass pass = {refine_feed, pass_finish, false};
 	const size_t cells = (size_t)min_u64(counter_room(counter) / 2, max_u64(words, 1 << 16));
 	if (!wide_init(&counter->wide, cells, err) || !pass_run(counter, 1, &pass, err))
 		return false;
@@ -94,24 +95,23 @@ static bool counter_refine(struct counter *counter, uint64_t words, struct error
 static bool gather_feed(struct worker *worker, const struct count_block *block)
 {
 	struct counter *counter = worker->counter;
-	const char *bytes = worker->buffer;
+	const unsigned size = counter->options->word_size;
 	for (size_t i = 0; i < block->words; i += BATCH) {
-		uint64_t rest[BATCH + 1];
-		const size_t batch = (size_t)min_u64(BATCH, block->words - i);
+		char *bytes = (char *)worker->buffer + i * size;
 		const size_t count =
-			batch_filter(counter, bytes + i * counter->options->word_size, batch, rest);
+			batch_filter(counter, bytes, (size_t)min_u64(BATCH, block->words - i));
 		const count_rank low = atomic_load_explicit(&counter->low, memory_order_relaxed);
 		for (size_t k = 0; k < count; k++) {
-			const count_rank rank = counter_rank(counter, rest[k]);
+			const uint64_t word = word_load_native(bytes + k * size, size);
+			const count_rank rank = counter_rank(counter, word);
 			if (rank < low || rank >= counter->high ||
-				known_has(&counter->known, hash_word(&counter->hash, rest[k]),
-					rest[k]))
+				known_has(&counter->known, hash_word(&counter->hash, word), word))
 				continue;
 			// As frequent as the bar at most: then the value decides.
 			if (rank >> 32 == counter->bar.count &&
-				counter_value(counter, rest[k]) > counter->bar.value)
+				counter_value(counter, word) > counter->bar.value)
 				continue;
-			gather_add(&worker->gather, rest[k]);
+			gather_add(&worker->gather, word);
 		}
 	}
 	return true;
@@ -238,7 +238,7 @@ static size_t counter_gather_slots(const struct counter *counter, uint64_t words
 // Count the words from low on; the window begins there if all fit.
 static bool counter_gather(struct counter *counter, count_rank low, size_t slots, struct error *err)
 {
-	static const struct pass pass = {gather_feed, pass_finish};
+	static const struct pass pass = {gather_feed, pass_finish, false};
 	bool ok = true;
 	atomic_store(&counter->low, low);
 	for (unsigned i = 0; ok && i < counter->threads; i++) {

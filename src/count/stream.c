@@ -40,14 +40,14 @@ struct stream {
 
 // Entries are ordered by these when the list overflows: the exact low up to 1023, then its ten
 // leading bits.
-#define RANKS (64 * 512)
+#define RANKS ((size_t)64 * 512)
 
 static size_t rank_of(uint64_t low)
 {
 	if (low < 1024)
 		return (size_t)low;
 	const unsigned shift = 54 - (unsigned)__builtin_clzll(low);
-	return shift * 512 + (size_t)(low >> shift);
+	return (size_t)shift * 512 + (size_t)(low >> shift);
 }
 
 bool stream_create(size_t top, size_t memory, struct error *err, struct stream **ret)

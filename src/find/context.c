@@ -37,7 +37,7 @@ static void context_visit(
 	while ((place = search_find(search, window->bytes, window->size, place, window->to)) <
 		window->to) {
 		const struct text text = context_at(search, window, place, pass);
-		pass->sink(pass->context, &text);
+		pass->sink(pass->context, &text, 1);
 		place++;
 	}
 }

@@ -27,16 +27,16 @@ struct bucket {
 _Static_assert(sizeof(struct bucket) == 128, "lines of the cache");
 
 struct field {
-	uint64_t values, skipped;
 	struct bucket buckets[BUCKETS];
 	uint64_t bars[BUCKETS];		// a cell that gets here is looked at; 0: places are free
 	uint64_t errors[BUCKETS][WAYS]; // listed values may have been seen less often by so much
 	uint64_t set[SET_SLOTS];	// distinct values, 0: free
-	size_t distinct;		// without 0
-	bool zero;			// 0 was seen
-	bool settled;			// distinct values are not counted any more
-	bool open;			// needs another pass
-	uint64_t rest; // then: the most that values have that are not counted again
+	uint64_t values, skipped;
+	uint64_t rest;	 // if open: the most that values have that are not counted again
+	size_t distinct; // without 0
+	bool zero;	 // 0 was seen
+	bool settled;	 // distinct values are not counted any more
+	bool open;	 // needs another pass
 };
 
 // Places whose words are kept until there are enough of them to go through field by field: then one
@@ -399,8 +399,7 @@ static void field_choose_rare(struct layout_field *field, uint64_t most)
 static size_t merge_sample(
 	struct layout *const *layouts, unsigned threads, struct sampled *ret, unsigned *thread)
 {
-	size_t at[threads], count = 0;
-	memset(at, 0, sizeof at);
+	size_t at[LAYOUT_THREADS_MAX] = {0}, count = 0;
 	while (count < LAYOUT_SAMPLE) {
 		unsigned best = threads;
 		for (unsigned t = 0; t < threads; t++)

@@ -16,6 +16,8 @@
 #define LAYOUT_DISTINCT_MAX 1000
 // Values that one in so many places has are found and counted exactly.
 #define LAYOUT_SHARE 256
+// More threads than these do not help, and cost memory.
+#define LAYOUT_THREADS_MAX 16
 // Places whose words are kept: those with the lowest hashes of their addresses.
 #define LAYOUT_SAMPLE 256
 

@@ -189,11 +189,13 @@ static void text_visit(
 {
 	const struct member_job *job = context;
 	const struct place_search *search = job->search;
+	struct text text = {.address = window->address};
+	if (window->zeros > 0 && search->zero)
+		pass->sink(pass->context, &text, window->zeros / search->word_size);
 	for (size_t at = window->from; (at = place_find(search, window, at)) < window->to;
 		at += search->word_size) {
-		struct text text;
 		if (place_text(window, at, job->member->offset, pass, &text))
-			pass->sink(pass->context, &text);
+			pass->sink(pass->context, &text, 1);
 	}
 }
 

@@ -102,7 +102,7 @@ static void string_emit(
 		text_hash_add(&check, bytes, size);
 		text.check = text_hash_end(&check);
 	}
-	pass->sink(pass->context, &text);
+	pass->sink(pass->context, &text, 1);
 }
 
 // The runs that touch neither end of the window.
@@ -153,7 +153,7 @@ static void strings_close(struct strings *strings, const struct text_pass *pass)
 			.address = strings->address,
 			.cut_after = cut,
 		};
-		pass->sink(pass->context, &text);
+		pass->sink(pass->context, &text, 1);
 	}
 	strings->length = 0;
 }

@@ -58,6 +58,8 @@ void text_hash_add(struct text_hash *hash, const unsigned char *bytes, size_t si
 
 uint64_t text_hash_end(const struct text_hash *hash)
 {
+	if (hash->length == 0)
+		return 0;
 	unsigned char rest[8] = {0};
 	memcpy(rest, hash->rest, hash->length % 8);
 	const uint64_t state = hash_step(hash, word_load_native(rest, 8));

@@ -29,6 +29,7 @@ struct text_hash {
 // Hashes of one seed are the same in every run, of different seeds independent.
 struct text_hash text_hash_begin(uint64_t seed, bool fold);
 void text_hash_add(struct text_hash *hash, const unsigned char *bytes, size_t size);
+// 0 if there were no bytes.
 uint64_t text_hash_end(const struct text_hash *hash);
 
 // Order of two texts byte by byte; fold: letters A to Z count as a to z.

@@ -14,6 +14,7 @@ struct tally {
 	struct texts *tables; // one for each thread; owned
 	uint64_t *counts;     // of texts, the same; owned
 	uint64_t *winners;    // hashes that are collected, 0: free; NULL: all; owned
+	bool empty_wins;      // and the text without bytes, whose hash is 0
 	size_t winner_mask;
 	bool trial;	      // a full table ends the pass
 	atomic_bool given_up; // that has happened
@@ -30,19 +31,21 @@ static bool tally_wants(const struct tally *tally, uint64_t hash)
 {
 	if (tally->winners == NULL)
 		return true;
+	if (hash == 0)
+		return tally->empty_wins;
 	size_t at = hash & tally->winner_mask;
 	while (tally->winners[at] != 0 && tally->winners[at] != hash)
 		at = (at + 1) & tally->winner_mask;
 	return tally->winners[at] == hash;
 }
 
-static void tally_add(void *context, const struct text *text)
+static void tally_add(void *context, const struct text *text, uint64_t count)
 {
 	const struct tally_sink *sink = context;
 	struct tally *tally = sink->tally;
-	tally->counts[sink->worker]++;
+	tally->counts[sink->worker] += count;
 	if (tally_wants(tally, text->hash))
-		texts_add(&tally->tables[sink->worker], text, 1);
+		texts_add(&tally->tables[sink->worker], text, count);
 }
 
 typedef void tally_step(
@@ -159,12 +162,15 @@ struct hash_sink {
 	const struct hashes *hashes;
 	uint64_t *words;
 	size_t count;
+	uint64_t empty; // texts without bytes
 };
 
-static void hash_add(void *context, const struct text *text)
+static void hash_add(void *context, const struct text *text, uint64_t count)
 {
 	struct hash_sink *sink = context;
-	if (sink->count < HASHES_MAX)
+	if (text->hash == 0)
+		sink->empty += count;
+	else if (sink->count < HASHES_MAX)
 		sink->words[sink->count++] = text->hash;
 }
 
@@ -210,9 +216,9 @@ static bool hashes_start(void *context, unsigned stride, struct error *err)
 static int hashes_next(void *context, void *buffer, struct count_block *ret, struct error *err)
 {
 	struct hashes *hashes = context;
-	struct hash_sink sink = {hashes, buffer, 0};
+	struct hash_sink sink = {.hashes = hashes, .words = buffer};
 	const int more = sweep_next(hashes->source, &sink, err);
-	*ret = (struct count_block){.words = sink.count};
+	*ret = (struct count_block){.words = sink.count, .zeros = sink.empty};
 	return more;
 }
 
@@ -259,8 +265,13 @@ static bool tally_choose(struct tally *tally, const struct count_result *hashes,
 	if (tally->winners == NULL)
 		return error_memory(err);
 	tally->winner_mask = slots - 1;
+	tally->empty_wins = false;
 	for (size_t i = 0; i < hashes->row_count; i++) {
 		size_t at = hashes->rows[i].value & tally->winner_mask;
+		if (hashes->rows[i].value == 0) {
+			tally->empty_wins = true;
+			continue;
+		}
 		while (tally->winners[at] != 0)
 			at = (at + 1) & tally->winner_mask;
 		tally->winners[at] = hashes->rows[i].value;

@@ -10,8 +10,9 @@
 #include "find/sweep.h"
 #include "find/texts.h"
 
-// Takes a text; what text->bytes points to lives until it returns.
-typedef void text_sink(void *context, const struct text *text);
+// Takes a text so many times, only once unless it is empty; what text->bytes points to lives until
+// it returns.
+typedef void text_sink(void *context, const struct text *text, uint64_t count);
 
 // One pass over the texts.
 struct text_pass {

@@ -71,7 +71,7 @@ static bool texts_reserve(struct texts *texts, size_t size)
 	if (texts->bytes != NULL && texts->bytes_size - texts->bytes_used >= size)
 		return true;
 	const size_t table = texts->slots * sizeof *texts->entries;
-	size_t wanted = max_u64(2 * texts->bytes_size, 16 * 1024);
+	size_t wanted = max_u64(2 * texts->bytes_size, (size_t)16 * 1024);
 	while (wanted - texts->bytes_used < size)
 		wanted *= 2;
 	if (table + texts->bytes_size + wanted > texts->memory)

@@ -226,7 +226,7 @@ static size_t values_compact(struct values *values)
 	for (unsigned i = 0; i < values->threads; i++)
 		lists[i] = &values->lists[i];
 	// From the end on: then nothing behind a gap is one.
-	qsort(lists, values->threads, sizeof *lists, list_compare);
+	qsort(lists, values->threads, sizeof(const struct value_list *), list_compare);
 	for (unsigned i = 0; i < values->threads; i++) {
 		const size_t gap = lists[i]->end - lists[i]->at;
 		const size_t behind = count - lists[i]->end, moved = min_u64(gap, behind);

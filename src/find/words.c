@@ -9,9 +9,6 @@
 #include "find/place.h"
 #include "find/values.h"
 
-// More threads than these do not help, and cost memory.
-#define LAYOUT_THREADS_MAX 16
-
 struct worker {
 	uint64_t count;
 	uint64_t *span_counts;
@@ -255,7 +252,7 @@ static bool words_init(struct words_job *job, struct error *err)
 		field->member = &query->members->list[i];
 		field->active = true;
 		field->memory = field_memory(job, job->field_count);
-		field->read = calloc(2 * job->threads, sizeof(uint64_t));
+		field->read = calloc((size_t)2 * job->threads, sizeof(uint64_t));
 		field->texts = calloc(job->threads, sizeof *field->texts);
 		if (field->read == NULL || field->texts == NULL)
 			return error_memory(err);
@@ -294,7 +291,7 @@ static bool words_pass(struct words_job *job, struct error *err)
 		struct field_job *field = &job->fields[i];
 		if (!field->active)
 			continue;
-		memset(field->read, 0, 2 * job->threads * sizeof *field->read);
+		memset(field->read, 0, (size_t)2 * job->threads * sizeof *field->read);
 		if (field->member->form != MEMBER_TEXT &&
 			!values_begin(&field->values, field->memory, err))
 			return false;

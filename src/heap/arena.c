@@ -288,6 +288,13 @@ static bool places_scan(struct finder *finder, const struct places *places)
 	return true;
 }
 
+static bool is_in_one(const struct chains *chains, uint64_t start)
+{
+	unsigned char flags[4];
+	return image_read(chains->image, start + 4, flags, 4) == 4 &&
+	       (load_u32(flags, chains->order) & 2) == 0;
+}
+
 // Arenas are linked in a ring, by where their structures begin.
 static void arenas_find_starts(const struct chains *chains, struct arenas *arenas)
 {
@@ -300,8 +307,10 @@ static void arenas_find_starts(const struct chains *chains, struct arenas *arena
 		struct arena *arena = &arenas->list[i];
 		arena->start = arena->bins - 2 * (uint64_t)chains->word;
 		for (uint64_t k = 3; k < WORDS_BEFORE; k++)
-			if (addresses_have(&links, arena->bins - k * chains->word))
+			if (addresses_have(&links, arena->bins - k * chains->word)) {
 				arena->start = arena->bins - k * chains->word;
+				arena->in_one = !arena->further && is_in_one(chains, arena->start);
+			}
 	}
 	free(links.list);
 }

@@ -140,24 +140,35 @@ bool chain_begins(const struct window *window, const struct stretch *stretch, ui
 	return true;
 }
 
+// Let the window begin at *address, or at the first place behind, at a multiple of unit, that is
+// worth it: what is not there, and holes of the file, are skipped. False if that is not below
+// limit.
+static bool window_seek(struct window *window, uint64_t *address, uint64_t unit, uint64_t limit)
+{
+	while (*address < limit) {
+		const uint64_t zeros = image_zeros(window->chains->image, *address) / unit * unit;
+		if (zeros == 0 && window_move(window, *address))
+			return true;
+		const uint64_t next = zeros > 0 ? add_saturated(*address, zeros)
+						: (*address + PAGE) / PAGE * PAGE;
+		if (next <= *address)
+			return false;
+		*address = next;
+	}
+	return false;
+}
+
 bool chain_search(struct window *window, const struct stretch *stretch, uint64_t from,
 	uint64_t limit, uint64_t *ret)
 {
-	const unsigned word = window->chains->word, unit = 2 * word;
+	const unsigned unit = 2 * window->chains->word;
 	uint64_t at = (from + unit - 1) / unit * unit;
 	limit = min_u64(limit, stretch->end);
 	for (; at >= from && at < limit; at += unit) {
 		const uint64_t inside = at - window->address;
-		if (inside >= window->size || window->size - inside < unit) {
-			if (!window_move(window, at)) {
-				// What is not there is skipped.
-				const uint64_t next = (at + PAGE) / PAGE * PAGE;
-				if (next < at)
-					return false;
-				at = next - unit;
-				continue;
-			}
-		}
+		if ((inside >= window->size || window->size - inside < unit) &&
+			!window_seek(window, &at, unit, limit))
+			return false;
 		if (chain_begins(window, stretch, at, 2)) {
 			*ret = at;
 			return true;

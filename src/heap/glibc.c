@@ -8,9 +8,6 @@
 #include "heap/chunks.h"
 #include "heap/lists.h"
 
-// A first chunk is not farther behind the structures that begin a heap.
-#define FIRST_CHUNK_MAX ((uint64_t)512)
-
 // A region, and what its chain is expected to fill.
 struct plan {
 	struct heap_region region;
@@ -95,6 +92,41 @@ static uint64_t break_start(const struct builder *builder, uint64_t start)
 	return max_u64(segment->address, start - min_u64(start, BREAK_BEFORE));
 }
 
+static void break_note(struct heap *heap, uint64_t chunk, uint64_t address, uint64_t resumed)
+{
+	if (heap->break_count < HEAP_BREAKS_MAX)
+		heap->breaks[heap->break_count] = (struct heap_break){chunk, address, resumed};
+	heap->break_count++;
+}
+
+// The first chunk from start on was found, but perhaps there were others before it: if the main
+// arena has all its memory in one piece, that is as much as it says, and ends with the top.
+static void front_check(struct builder *builder, uint64_t start, uint64_t first, uint64_t end)
+{
+	struct heap *heap = builder->heap;
+	const uint64_t unit = 2 * (uint64_t)builder->chains.word;
+	uint64_t lost = 0, field;
+	for (size_t i = 0; i < builder->arenas.count; i++) {
+		const struct arena *arena = &builder->arenas.list[i];
+		if (!arena->in_one || arena->top < first || arena->top >= end ||
+			!window_word(&builder->window, arena->top + builder->chains.word, &field))
+			continue;
+		const uint64_t top_end = arena->top + chunk_size(field);
+		// Less than a chunk is what alignment leaves free.
+		const uint64_t missing = arena->system - (top_end - first);
+		if (missing < 2 * unit || missing > arena->system)
+			continue;
+		if (missing <= first - start) {
+			lost = missing / unit * unit;
+			break_note(heap, first - lost, first - lost, first);
+		} else if (top_end < end) {
+			break_note(heap, arena->top, top_end, end);
+		}
+	}
+	heap->broken += lost;
+	heap->outside += first - min_u64(first, start + lost);
+}
+
 static bool break_add(struct builder *builder, uint64_t start, uint64_t end)
 {
 	const struct stretch stretch = {end, 0};
@@ -109,7 +141,7 @@ static bool break_add(struct builder *builder, uint64_t start, uint64_t end)
 			builder->heap->outside += to - from;
 			continue;
 		}
-		builder->heap->outside += first - min_u64(first, from);
+		front_check(builder, from, first, to);
 		if (!plan_add(builder, HEAP_MAIN, first, to, stretch))
 			return false;
 	}
@@ -144,37 +176,64 @@ static bool internal_add(struct heap *heap, uint64_t start, uint64_t end)
 		&heap->internals, &heap->internal_count, &heap->internal_capacity, start, end);
 }
 
+// Where the first chunk of the heap at address can be: behind its heap_info, of four to six words,
+// and the arena, if it is in it, so that objects are aligned. Returns how many places there are.
+static size_t first_chunks(const struct builder *builder, const struct heap_info *info,
+	uint64_t address, uint64_t ret[static 2])
+{
+	const uint64_t word = builder->chains.word;
+	const struct arena *arena = NULL;
+	for (size_t i = 0; i < builder->arenas.count; i++)
+		if (builder->arenas.list[i].bins - address < info->size)
+			arena = &builder->arenas.list[i];
+	if (arena == NULL) {
+		ret[0] = address + 4 * word;
+		ret[1] = address + 6 * word;
+		return 2;
+	}
+	// Behind system_mem and max_system_mem.
+	const uint64_t behind = arena->end + 2 * word;
+	ret[0] = ((behind + 2 * word + 15) & ~(uint64_t)15) - 2 * word;
+	ret[1] = ((behind + 2 * word + 7) & ~(uint64_t)7) - 2 * word;
+	return word == 8 ? 1 : 2;
+}
+
 static bool arena_heap_add(struct builder *builder, uint64_t address)
 {
-	const struct chains *chains = &builder->chains;
+	struct heap *heap = builder->heap;
 	struct heap_info info;
-	uint64_t from, to;
-	if (!heap_info_read(chains, address, &info))
+	uint64_t from, to, places[2], first, field;
+	if (!heap_info_read(&builder->chains, address, &info))
 		return true;
 	const uint64_t end = address + info.size;
-	uint64_t at = address + 4 * (uint64_t)chains->word;
+	const struct stretch stretch = {end, NON_MAIN_ARENA};
 	builder->segment = 0;
 	if (!present_next(builder, address, end, &from, &to) || from != address) {
-		builder->heap->missing += info.size;
+		heap->missing += info.size;
 		return true;
 	}
-	for (size_t i = 0; i < builder->arenas.count; i++)
-		if (builder->arenas.list[i].bins - address < info.size)
-			at = builder->arenas.list[i].end;
-	const struct stretch stretch = {end, NON_MAIN_ARENA};
-	const uint64_t unit = 2 * (uint64_t)chains->word, limit = at + FIRST_CHUNK_MAX;
-	for (at = (at + unit - 1) / unit * unit; at < limit && at < to; at += unit)
-		if (chain_begins(&builder->window, &stretch, at, 1))
+	const size_t count = first_chunks(builder, &info, address, places);
+	for (size_t i = 0; i < 2 * count; i++) {
+		first = places[i % count];
+		// If there is no chain, there may be one chunk.
+		if (i < count ? chain_begins(&builder->window, &stretch, first, 1)
+			      : chunk_read(&builder->window, &stretch, first, &field) &&
+					(field & PREV_INUSE) != 0)
 			break;
-	if (at >= limit || at >= to) {
-		builder->heap->broken += info.size;
-		return true;
+		first = 0;
 	}
-	builder->heap->overhead += at - address;
-	builder->heap->missing += end - to;
-	if (!internal_add(builder->heap, address, at))
-		return false;
-	return plan_add(builder, HEAP_ARENA, at, to, stretch);
+	heap->missing += end - to;
+	if (first == 0) {
+		if (!chain_search(&builder->window, &stretch, places[count - 1], to, &first))
+			first = to;
+		break_note(heap, places[count - 1], places[count - 1], first);
+		heap->broken += first - places[count - 1];
+		heap->overhead += places[count - 1] - address;
+	} else {
+		heap->overhead += first - address;
+	}
+	return internal_add(heap, address, first) &&
+	       plan_add(builder, HEAP_ARENA, first, to, stretch);
 }
 
 // ---- chunks that were mapped one by one
@@ -215,28 +274,32 @@ static bool mapped_find(
 	*chunk = first;
 	for (uint64_t alignment = 4 * word; alignment < *end - first && alignment != 0;
 		alignment *= 2) {
+		// At the first place that is aligned, or, where what is left free before it had to
+		// be large enough for a chunk, at the next.
 		uint64_t inner = ((first + 2 * word + alignment - 1) & ~(alignment - 1)) - 2 * word;
-		if (inner - first < 4 * word)
-			inner += alignment;
-		if (inner < *end && mapped_read(builder, page, inner, &inner_end) &&
-			inner_end == *end)
-			*chunk = inner;
+		for (unsigned i = 0; i < 2; i++, inner += alignment)
+			if (inner > first && inner < *end &&
+				mapped_read(builder, page, inner, &inner_end) && inner_end == *end)
+				*chunk = inner;
 	}
 	return true;
 }
 
-static bool mapped_add(struct builder *builder, uint64_t page, uint64_t chunk, uint64_t end)
+// present: where what the dump has of it ends.
+static bool mapped_add(
+	struct builder *builder, uint64_t page, uint64_t chunk, uint64_t end, uint64_t present)
 {
 	struct plan *last = builder->count > 0 ? &builder->plans[builder->count - 1] : NULL;
 	builder->heap->mapped.count++;
 	builder->heap->mapped.bytes += end - page;
+	builder->heap->missing += end - min_u64(end, present);
 	if (!addresses_add(&builder->mapped, chunk))
 		return false;
 	if (last != NULL && last->region.kind == HEAP_MAPPED && last->region.end == page) {
-		last->region.end = end;
+		last->region.end = min_u64(end, present);
 		return true;
 	}
-	return plan_add(builder, HEAP_MAPPED, chunk, end, (struct stretch){0});
+	return plan_add(builder, HEAP_MAPPED, chunk, min_u64(end, present), (struct stretch){0});
 }
 
 // Whether a part of the main heap that was mapped because brk(2) failed begins at chunk. Such a
@@ -271,7 +334,7 @@ static bool pages_probe(
 	uint64_t at = (start + PAGE - 1) / PAGE * PAGE, chunk, stop;
 	while (at >= start && at < end) {
 		if (mapped_find(builder, at, &chunk, &stop) && stop <= place_end) {
-			if (!mapped_add(builder, at, chunk, stop))
+			if (!mapped_add(builder, at, chunk, stop, end))
 				return false;
 			at = stop;
 		} else if (main && main_find(builder, at, place_end, &chunk, &stop)) {
@@ -280,7 +343,9 @@ static bool pages_probe(
 				return false;
 			at = (stop + PAGE - 1) / PAGE * PAGE;
 		} else {
-			at += PAGE;
+			// A hole of the file has none.
+			const uint64_t zeros = image_zeros(builder->chains.image, at);
+			at = add_saturated(at, max_u64(PAGE, zeros / PAGE * PAGE));
 		}
 	}
 	return true;
@@ -380,9 +445,10 @@ static bool arenas_learn(struct builder *builder)
 	struct heap *heap = builder->heap;
 	if (!arenas_find(&builder->chains, builder->places, &builder->arenas))
 		return false;
-	heap->arenas = builder->arenas.count;
 	for (size_t i = 0; i < builder->arenas.count; i++) {
 		const struct arena *arena = &builder->arenas.list[i];
+		// One without a top was not used: the program may have another allocator.
+		heap->arenas += arena->top != 0;
 		heap->claimed += arena->system;
 		// That of a further one is in its first heap.
 		if (!arena->further && !internal_add(heap, arena->start, arena->end))
@@ -396,13 +462,14 @@ static bool arenas_learn(struct builder *builder)
 
 static bool regions_find(struct builder *builder)
 {
-	if (!window_init(&builder->window, &builder->chains) || !arenas_learn(builder) ||
-		!breaks_add(builder))
+	builder->heap->breaks = calloc(HEAP_BREAKS_MAX, sizeof *builder->heap->breaks);
+	if (builder->heap->breaks == NULL || !window_init(&builder->window, &builder->chains) ||
+		!arenas_learn(builder) || !breaks_add(builder))
 		return false;
 	for (size_t i = 0; i < builder->arenas.heaps.count; i++)
 		if (!arena_heap_add(builder, builder->arenas.heaps.list[i]))
 			return false;
-	if (builder->count == 0 && builder->arenas.count == 0)
+	if (builder->count == 0 && builder->heap->arenas == 0)
 		return true;
 	builder->heap->allocator = HEAP_GLIBC;
 	return places_probe(builder);

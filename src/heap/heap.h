@@ -47,7 +47,7 @@ struct heap_range {
 
 // Where a chain of chunks broke: the memory from address to resumed is not known.
 struct heap_break {
-	uint64_t chunk;	  // the last one that was sound
+	uint64_t chunk;	  // the last one that was sound; address, if there was none
 	uint64_t address; // where the next one should be; what is there is not sound
 	uint64_t resumed; // where a sound chunk follows, or the region ends
 };
@@ -93,7 +93,7 @@ struct heap {
 	uint64_t missing;  // bytes that the dump does not have
 	struct heap_break *breaks; // sorted by address; the first HEAP_BREAKS_MAX; owned
 	size_t break_count;	   // of all
-	size_t arenas;		   // whose structures were found
+	size_t arenas;		   // in use whose structures were found
 	size_t caches;		   // of threads, that hold chunks
 	size_t lists_broken;	   // free lists that did not end as they should
 	// What the allocator says that it has from the system, without mapped chunks: bytes; 0 if

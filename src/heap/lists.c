@@ -53,14 +53,14 @@ static void cache_load(const struct chains *chains, const struct layout *layout,
 	}
 }
 
-bool cache_is_likely(const struct chains *chains, const unsigned char *bytes, uint64_t size)
+bool cache_is_likely(const struct chains *chains, const unsigned char *chunk, uint64_t size)
 {
 	struct layout layout;
 	struct cache cache;
 	unsigned lists = 0, wrong = 0;
 	if (!layout_of(chains, size, &layout))
 		return false;
-	cache_load(chains, &layout, bytes, &cache);
+	cache_load(chains, &layout, chunk, &cache);
 	for (unsigned i = 0; i < layout.bins; i++) {
 		const bool empty = cache.counts[i] == (layout.room ? cache.most : 0);
 		if (cache.entries[i] % (2 * chains->word) != 0)
@@ -185,14 +185,15 @@ static void cache_clear(struct cleaner *cleaner, uint64_t address)
 {
 	struct heap *heap = cleaner->heap;
 	const struct chains *chains = cleaner->chains;
-	unsigned char bytes[CACHE_SIZE_MAX];
+	unsigned char bytes[CACHE_BYTES_MAX];
 	struct layout layout;
 	struct cache cache;
-	uint64_t field;
+	uint64_t size;
 	size_t slot;
-	if (!chunk_in_use(cleaner, address, &slot, &field) || field > sizeof bytes ||
-		image_read(chains->image, address, bytes, (size_t)field) != field ||
-		!layout_of(chains, field, &layout))
+	if (!chunk_in_use(cleaner, address, &slot, &size) || size > CACHE_SIZE_MAX ||
+		image_read(chains->image, address, bytes, (size_t)size + chains->word) !=
+			size + chains->word ||
+		!layout_of(chains, size, &layout))
 		return;
 	cache_load(chains, &layout, bytes, &cache);
 	unsigned alignment = 16;

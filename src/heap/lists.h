@@ -16,12 +16,15 @@
 #include "heap/arena.h"
 #include "heap/chunks.h"
 
-// Sizes of the chunk that holds a thread's cache: 32 bit, 2.26, to 64 bit, 2.42.
+// Sizes of the chunk that holds a thread's cache: 32 bit, 2.26, to 64 bit, 2.42 and a unit more.
 #define CACHE_SIZE_MIN ((uint64_t)0x148)
-#define CACHE_SIZE_MAX ((uint64_t)0x300)
+#define CACHE_SIZE_MAX ((uint64_t)0x310)
+// With the word of the next chunk that an object may use.
+#define CACHE_BYTES_MAX (CACHE_SIZE_MAX + 8)
 
-// Whether a chunk of size bytes may be a thread's cache that is not empty.
-bool cache_is_likely(const struct chains *chains, const unsigned char *bytes, uint64_t size);
+// Whether a chunk of size bytes may be a thread's cache that is not empty. A word more than that is
+// read.
+bool cache_is_likely(const struct chains *chains, const unsigned char *chunk, uint64_t size);
 
 // Take off the bits of chunks on free lists, and tally them: those of caches that turn out to be
 // caches, and of the arenas' fastbins.

@@ -63,7 +63,8 @@ static void piece_reset(struct walk *walk, struct piece *piece)
 	const struct heap *heap = walk->heap;
 	const size_t first = heap_slot(heap, piece->region, piece->start) / 64;
 	const size_t last = (heap_slot(heap, piece->region, piece->end) + 63) / 64;
-	for (size_t i = first; i < last; i++)
+	// What was not touched takes no memory.
+	for (size_t i = first; piece->entry != 0 && i < last; i++)
 		heap->cells[i] = (struct heap_cell){0};
 	free(piece->breaks);
 	free(piece->caches.list);
@@ -125,16 +126,16 @@ static __attribute__((noinline)) void cache_offer(
 {
 	const struct chains *chains = walker->window.chains;
 	const struct window *window = &walker->window;
-	unsigned char buffer[CACHE_SIZE_MAX];
-	const uint64_t inside = address - window->address;
-	const unsigned char *bytes = buffer;
+	unsigned char buffer[CACHE_BYTES_MAX];
+	const uint64_t inside = address - window->address, bytes = size + chains->word;
+	const unsigned char *chunk = buffer;
 	if (size < CACHE_SIZE_MIN || size > CACHE_SIZE_MAX)
 		return;
-	if (inside < window->size && window->size - inside >= size)
-		bytes = window->bytes + inside;
-	else if (image_read(chains->image, address, buffer, (size_t)size) != size)
+	if (inside < window->size && window->size - inside >= bytes)
+		chunk = window->bytes + inside;
+	else if (image_read(chains->image, address, buffer, (size_t)bytes) != bytes)
 		return;
-	if (cache_is_likely(chains, bytes, size) && !addresses_add(&walker->piece->caches, address))
+	if (cache_is_likely(chains, chunk, size) && !addresses_add(&walker->piece->caches, address))
 		atomic_store(&walker->walk->failed, true);
 }
 
@@ -507,8 +508,6 @@ bool chunks_walk(const struct chains *chains, const struct heap_options *options
 	struct walker *walkers = NULL;
 	unsigned count = 0;
 	bool ok = pieces_init(&walk, stretches);
-	heap->breaks = calloc(HEAP_BREAKS_MAX, sizeof *heap->breaks);
-	ok = ok && heap->breaks != NULL;
 	if (ok) {
 		count = (unsigned)max_u64(1, min_u64(options->threads, walk.piece_count));
 		walkers = calloc(count, sizeof *walkers);

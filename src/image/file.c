@@ -170,6 +170,13 @@ bool file_extent(const struct file *file, uint64_t end, struct error *err, uint6
 	return true;
 }
 
+void file_expect(const struct file *file, bool in_order)
+{
+	if (file->ops == &disk_ops)
+		(void)posix_fadvise(
+			file->fd, 0, 0, in_order ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+}
+
 bool file_has_data(const struct file *file, uint64_t offset, uint64_t limit, uint64_t *ret)
 {
 	return file->ops->has_data(file, offset, limit, ret);

@@ -61,6 +61,10 @@ bool file_changed(const struct file *file);
 // failed, or the stream cannot come back from there.
 bool file_extent(const struct file *file, uint64_t end, struct error *err, uint64_t *ret);
 
+// How a file on disk will be read from now on: in order, or here and there, where to read ahead is
+// a waste.
+void file_expect(const struct file *file, bool in_order);
+
 // Find out whether there is data at offset. *ret becomes the end of the run of data or of the hole,
 // at most limit. True: data, and always where the file system cannot tell.
 bool file_has_data(const struct file *file, uint64_t offset, uint64_t limit, uint64_t *ret);

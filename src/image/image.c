@@ -230,8 +230,10 @@ static bool image_open_file(struct image *image, const char *path,
 	info->path = image->file.path;
 	info->file_size = image->file.size;
 	info->piped = image->file.piped;
-	if (image->file.stream != NULL)
+	if (image->file.stream != NULL) {
 		info->packing = packing_name(stream_packing(image->file.stream));
+		info->unpack_memory = stream_unpack_memory(image->file.stream);
+	}
 	if (!image_load(image, options, diag, err))
 		return false;
 	if (!image->file.in_order) {
@@ -373,6 +375,18 @@ static const struct image_segment *segment_find(
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address)
 {
 	return segment_find(&image->info, address, false);
+}
+
+uint64_t image_zeros(const struct image *image, uint64_t address)
+{
+	const struct image_segment *segment = segment_find(&image->info, address, true);
+	uint64_t end;
+	if (segment == NULL)
+		return 0;
+	const uint64_t offset = segment->offset + (address - segment->address);
+	return file_has_data(&image->file, offset, segment->offset + segment->present, &end)
+		       ? 0
+		       : end - offset;
 }
 
 // Read from the overlay what the dump left out, but nothing that it was meant to hold.

@@ -90,6 +90,7 @@ struct image_info {
 	uint64_t headers_missing; // program headers that a cut took away; UINT64_MAX: an unknown
 				  // number
 	size_t memory;		  // bytes that the image takes of the memory it was given
+	uint64_t unpack_memory;	  // bytes that unpacking takes beside it, about
 	struct image_process process;
 };
 
@@ -133,6 +134,8 @@ bool image_has_data(const struct image *image, uint64_t address, uint64_t limit,
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
 // Read up to size bytes of the registers at an index of image_process. Returns how many there are.
 size_t image_read_registers(const struct image *image, size_t index, void *buffer, size_t size);
+// The number of bytes at address that are zeros because the file has a hole there; 0: there is data.
+uint64_t image_zeros(const struct image *image, uint64_t address);
 // The segment that holds address, saved or not; NULL if none.
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
 

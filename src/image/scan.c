@@ -41,6 +41,7 @@ bool image_scan_open(
 		image_scan_close(scan);
 		return false;
 	}
+	file_expect(&image->file, stride == 1);
 	*ret = scan;
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/memory.h"
 #include "image/packed.h"
 
 // A pipe cannot come back: what is needed from its beginning (program headers, notes) is kept, if
@@ -39,10 +40,11 @@ struct stream {
 	size_t head_size;
 	struct kept *kept; // sorted by offset
 	size_t kept_count;
-	size_t kept_first;    // the ones before are filled
-	bool settled;	      // stream_keep was called
-	unsigned rewinds;     // before
-	bool passed;	      // all that is kept has come by
+	size_t kept_first; // the ones before are filled
+	bool settled;	   // stream_keep was called
+	unsigned rewinds;  // before
+	bool passed;	   // all that is kept has come by
+	uint64_t unpack_memory;
 	pthread_mutex_t lock; // for reading it all just to fill what is kept
 };
 
@@ -389,12 +391,16 @@ bool stream_open(struct file *file, const struct input *input, enum packing pack
 	stream->packing = packing;
 	stream->size = FILE_SIZE_UNKNOWN;
 	pthread_mutex_init(&stream->lock, NULL);
+	const size_t head = (size_t)max_u64(memory / 2, STEP);
+	const uint64_t before = memory_used();
 	if ((packing != PACKING_NONE &&
 		    !packed_open(&stream->input, packing, err, &stream->packed)) ||
-		!stream_grow(stream, (size_t)max_u64(memory / 2, STEP), err)) {
+		!stream_grow(stream, head, err)) {
 		stream_destroy(stream);
 		return false;
 	}
+	if (packing != PACKING_NONE)
+		stream->unpack_memory = memory_since(before + head);
 	const char *fault = stream_fault(stream);
 	if (stream->head_size == 0 && fault != NULL) {
 		error_set(err, "%s: cannot be unpacked: %s", stream->path, fault);
@@ -417,6 +423,11 @@ bool stream_open(struct file *file, const struct input *input, enum packing pack
 enum packing stream_packing(const struct stream *stream)
 {
 	return stream->packing;
+}
+
+uint64_t stream_unpack_memory(const struct stream *stream)
+{
+	return stream->unpack_memory;
 }
 
 bool stream_once(const struct stream *stream)

@@ -22,6 +22,8 @@ bool stream_open(struct file *file, const struct input *input, enum packing pack
 
 // What it is packed with.
 enum packing stream_packing(const struct stream *stream);
+// Bytes that unpacking takes, about: the window of what it is packed with.
+uint64_t stream_unpack_memory(const struct stream *stream);
 // Whether it can be read from its beginning to its end only once.
 bool stream_once(const struct stream *stream);
 // The number of bytes at its beginning that are kept.

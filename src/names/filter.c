@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "names/text.h"
+
 #define PAGE_BITS 12
 #define LEVEL_BITS 9
 #define LEVEL_COUNT 4
@@ -25,6 +27,8 @@ enum { PAGE_NONE = KIND_COUNT, PAGE_MIXED, PAGE_KINDS };
 struct kind_filter {
 	struct kinds kinds;
 	kind_set wanted;
+	// Leaves words out that are not wanted; of 8 bytes only. NULL: there is no such function.
+	size_t (*reduce)(uint64_t *words, size_t count);
 	uint16_t top[SLOTS + 1];   // the last one is for all addresses of more bits
 	uint16_t (*tables)[SLOTS]; // owned
 	size_t count, capacity;
@@ -106,14 +110,19 @@ static bool filter_enter(struct kind_filter *filter, const struct span *span)
 	return low.start >= low.end || table_enter(filter, LEVEL_COUNT - 1, 0, 0, &low);
 }
 
-bool kind_filter_create(
-	const struct kinds *kinds, kind_set wanted, struct error *err, struct kind_filter **ret)
+bool kind_filter_create(const struct kinds *kinds, kind_set wanted, enum cpu_level level,
+	struct error *err, struct kind_filter **ret)
 {
 	struct kind_filter *filter = calloc(1, sizeof *filter);
 	if (filter == NULL)
 		return error_memory(err);
 	filter->kinds = *kinds;
 	filter->wanted = wanted;
+#ifdef __x86_64__
+	if (level == CPU_AVX2 && kinds->word_size == 8 && wanted == (kind_set)1 << KIND_TEXT)
+		filter->reduce = texts_keep_avx2;
+#endif
+	(void)level;
 	for (size_t i = 0; i <= SLOTS; i++)
 		filter->top[i] = PAGE_NONE;
 	bool done = true;
@@ -136,11 +145,6 @@ void kind_filter_destroy(struct kind_filter *filter)
 		return;
 	free(filter->tables);
 	free(filter);
-}
-
-bool kind_filter_wants(const struct kind_filter *filter, enum kind kind)
-{
-	return (filter->wanted >> kind & 1) != 0;
 }
 
 // The kind of the page that holds address.
@@ -228,9 +232,16 @@ static inline __attribute__((always_inline)) size_t select_words(const struct ki
 	return kept;
 }
 
+bool kind_filter_fast(const struct kind_filter *filter)
+{
+	return filter->reduce != NULL;
+}
+
 size_t kind_filter_select(const struct kind_filter *filter, void *words, size_t count)
 {
 	const enum byte_order order = filter->kinds.order;
+	if (filter->reduce != NULL)
+		count = filter->reduce(words, count);
 	if (filter->kinds.word_size == 8) {
 		const bool addresses_only = (filter->wanted & ~KINDS_ADDRESS) == 0;
 		if (addresses_only && order == ORDER_LITTLE)

@@ -174,10 +174,10 @@ bool names_has_addresses(const struct names *names)
 	return info->format == IMAGE_ELF_CORE && !info->overridden;
 }
 
-bool names_filter(
-	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret)
+bool names_filter(const struct names *names, kind_set wanted, enum cpu_level level,
+	struct error *err, struct kind_filter **ret)
 {
-	return kind_filter_create(&names->kinds, wanted, err, ret);
+	return kind_filter_create(&names->kinds, wanted, level, err, ret);
 }
 
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])
@@ -211,6 +211,15 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 	}
 	names->symbols[index] = symbols_create(names->image, module, &options);
 	return names->symbols[index];
+}
+
+uint64_t names_symbols_memory(const struct names *names)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < names->modules->count; i++)
+		if (names->symbols[i] != NULL)
+			bytes += symbols_memory(names->symbols[i]);
+	return bytes;
 }
 
 // A symbol's name without its version ("@@GLIBC_2.2.5"), demangled if it can be and is wanted. The

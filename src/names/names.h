@@ -78,10 +78,12 @@ bool names_has_symbols(struct names *names);
 bool names_has_addresses(const struct names *names);
 // Add up the bytes that the dump has of each kind of memory.
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT]);
+// Bytes that symbols take, beside all other memory, so far.
+uint64_t names_symbols_memory(const struct names *names);
 // A filter that keeps words of the wanted kinds, as names_describe has them. names must live as
 // long. The caller must release *ret with kind_filter_destroy.
-bool names_filter(
-	const struct names *names, kind_set wanted, struct error *err, struct kind_filter **ret);
+bool names_filter(const struct names *names, kind_set wanted, enum cpu_level level,
+	struct error *err, struct kind_filter **ret);
 
 // The parts of the address space that are told apart: sorted, without overlaps. Returns their
 // number; *ret lives as long as names.

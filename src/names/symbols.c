@@ -10,6 +10,7 @@
 #include <gelf.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "names/debugfile.h"
 #include "names/lines.h"
 
@@ -57,6 +58,7 @@ struct symbols {
 	struct entry *entries; // sorted by start, one for each address; owned
 	size_t count, capacity;
 	bool complete;
+	uint64_t memory;
 };
 
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
@@ -368,6 +370,29 @@ static void symbols_add_memory(struct symbols *symbols, const struct image *imag
 	symbols_add_source(symbols, source);
 }
 
+static void symbols_load(
+	struct symbols *symbols, const struct image *image, const struct symbols_options *options)
+{
+	const struct module *module = symbols->module;
+	if (module->state == MODULE_MEMORY) {
+		symbols_add_memory(symbols, image);
+	} else {
+		if (module->file != NULL) {
+			struct source program = {.file = module->file, .fd = -1};
+			program.elf = debugfile_open(module->file, &program.fd);
+			symbols_add_source(symbols, program);
+		}
+		struct source debug = {.fd = -1, .owned = true};
+		debug.file = debugfile_find(module,
+			symbols->source_count > 0 ? symbols->sources[0].elf : NULL, options);
+		if (debug.file != NULL) {
+			debug.elf = debugfile_open(debug.file, &debug.fd);
+			symbols_add_source(symbols, debug);
+		}
+	}
+	entries_sort(symbols);
+}
+
 struct symbols *symbols_create(const struct image *image, const struct module *module,
 	const struct symbols_options *options)
 {
@@ -375,26 +400,11 @@ struct symbols *symbols_create(const struct image *image, const struct module *m
 	if (symbols == NULL)
 		return NULL;
 	symbols->module = module;
-	if (!module->loaded)
-		return symbols;
-	if (module->state == MODULE_MEMORY) {
-		symbols_add_memory(symbols, image);
-		entries_sort(symbols);
-		return symbols;
+	if (module->loaded) {
+		const uint64_t before = memory_used();
+		symbols_load(symbols, image, options);
+		symbols->memory = memory_since(before);
 	}
-	if (module->file != NULL) {
-		struct source program = {.file = module->file, .fd = -1};
-		program.elf = debugfile_open(module->file, &program.fd);
-		symbols_add_source(symbols, program);
-	}
-	struct source debug = {.fd = -1, .owned = true};
-	debug.file = debugfile_find(
-		module, symbols->source_count > 0 ? symbols->sources[0].elf : NULL, options);
-	if (debug.file != NULL) {
-		debug.elf = debugfile_open(debug.file, &debug.fd);
-		symbols_add_source(symbols, debug);
-	}
-	entries_sort(symbols);
 	return symbols;
 }
 
@@ -456,13 +466,24 @@ bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, 
 		struct source *source = &symbols->sources[i];
 		if (source->module == NULL)
 			continue;
-		if (source->lines == NULL)
+		const bool first = source->lines == NULL;
+		const uint64_t before = first ? memory_used() : 0;
+		if (first)
 			source->lines = lines_create(
 				source->elf, source->file != NULL ? source->file->path : NULL);
-		if (source->lines != NULL && lines_find(source->lines, address, file, line))
+		const bool found =
+			source->lines != NULL && lines_find(source->lines, address, file, line);
+		if (first)
+			symbols->memory += memory_since(before);
+		if (found)
 			return true;
 	}
 	return false;
+}
+
+uint64_t symbols_memory(const struct symbols *symbols)
+{
+	return symbols->memory;
 }
 
 bool symbols_complete(const struct symbols *symbols)
@@ -505,6 +526,12 @@ bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, 
 	(void)file;
 	(void)line;
 	return false;
+}
+
+uint64_t symbols_memory(const struct symbols *symbols)
+{
+	(void)symbols;
+	return 0;
 }
 
 bool symbols_complete(const struct symbols *symbols)

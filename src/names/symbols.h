@@ -42,5 +42,7 @@ struct symbol {
 bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol *ret);
 // The line of source code for an address of the file. The name lives as long as the symbols.
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line);
+// Bytes that libdw and the tables made of what it says take, about.
+uint64_t symbols_memory(const struct symbols *symbols);
 // Whether any symbol table (.symtab) was found.
 bool symbols_complete(const struct symbols *symbols);

@@ -293,3 +293,5 @@ bool report_flush(struct report *report, struct error *err);
 void summary_write(FILE *stream, const struct report_head *head);
 // The line below the rows: what to do next.
 void summary_next(FILE *stream, const struct report_head *head);
+// And, for -v, the memory that it took: what --memory limits, and what comes on top; in bytes.
+void summary_used(FILE *stream, uint64_t limit, uint64_t symbols, uint64_t unpacking);

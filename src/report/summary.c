@@ -141,6 +141,16 @@ void summary_write(FILE *stream, const struct report_head *head)
 		summary_modules(stream, head);
 }
 
+void summary_used(FILE *stream, uint64_t limit, uint64_t symbols, uint64_t unpacking)
+{
+	fprintf(stream, "used: at most %s (--memory)", size_format(limit).text);
+	if (symbols > 0)
+		fprintf(stream, ", symbols %s", size_format(symbols).text);
+	if (unpacking > 0)
+		fprintf(stream, ", unpacking %s", size_format(unpacking).text);
+	putc('\n', stream);
+}
+
 // Quote a text for the shell, unless it needs no quotes.
 static void summary_quoted(FILE *stream, const char *text)
 {

@@ -76,6 +76,27 @@ static int stream_next(void *context, void *buffer, struct count_block *ret, str
 	return more;
 }
 
+// Words with an even number of bits.
+static bool wanted(uint64_t word)
+{
+	return __builtin_popcountll(word) % 2 == 0;
+}
+
+static size_t stream_select(const void *context, void *words, size_t count)
+{
+	const struct stream *stream = context;
+	uint8_t *bytes = words;
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t word =
+			word_load_native(bytes + i * stream->word_size, stream->word_size);
+		if (wanted(word))
+			word_store(bytes + kept++ * stream->word_size, word, stream->word_size,
+				ORDER_NATIVE);
+	}
+	return kept;
+}
+
 static int word_compare(const void *left, const void *right)
 {
 	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
@@ -91,8 +112,8 @@ static int row_compare(const void *left, const void *right)
 }
 
 // The right answer; *ret is the caller's.
-static size_t plain_count(
-	const struct stream *stream, const struct count_options *options, struct count_row **ret)
+static size_t plain_count(const struct stream *stream, const struct count_options *options,
+	bool selected, struct count_row **ret)
 {
 	uint64_t *words = calloc(stream->words + 1, sizeof *words);
 	*ret = calloc(stream->words + 1, sizeof **ret);
@@ -105,6 +126,8 @@ static size_t plain_count(
 	if (stream->zeros > 0)
 		(*ret)[rows++] = (struct count_row){.count = stream->zeros};
 	for (size_t i = 0; i < stream->words; i++) {
+		if (selected && !wanted(words[i]))
+			continue;
 		if (rows == 0 || (*ret)[rows - 1].value != words[i])
 			(*ret)[rows++] = (struct count_row){.value = words[i]};
 		(*ret)[rows - 1].count++;
@@ -141,7 +164,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.threads = 1 + (unsigned)take(&input, 1) % 3,
 		.stop = &stop,
 	};
-	const enum count_access access = take(&input, 1) % 3;
+	const unsigned way = (unsigned)take(&input, 1) % 3;
+	const enum count_access access = way == 2 ? COUNT_ONCE : COUNT_SEEK;
 	stream.bytes = malloc(WORDS_MAX * stream.word_size);
 	CHECK(stream.bytes != NULL);
 	stream_make(&stream, &input);
@@ -150,11 +174,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.access = access,
 		.start = stream_start,
 		.next = stream_next,
+		.select = way == 1 ? stream_select : NULL,
 		// A lie makes it take another way, not give another answer.
 		.words = stream.words << (stream.words % 7),
 	};
 	struct count_row *right;
-	const size_t rows = plain_count(&stream, &options, &right);
+	const size_t rows = plain_count(&stream, &options, way == 1, &right);
 	struct count_result result = {0};
 	struct error err = {0};
 	CHECK(count_words(&source, &options, &err, &result));
