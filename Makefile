@@ -101,6 +101,9 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
+$(BUILD)/test-heap $(BUILD)/test-lost: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
 FUZZ := $(filter-out replay $(if $(filter 1,$(HAVE_JANSSON)),,answer report saved) $(if $(filter 1,$(HAVE_LIBARCHIVE)),,packed),$(sort \
 	$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))))
@@ -120,11 +123,11 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-check: all $(BUILD)/test-engine $(BUILD)/test-filter $(FUZZ:%=$(BUILD)/fuzz-%)
+check: all $(BUILD)/test-engine $(BUILD)/test-filter $(BUILD)/test-heap $(BUILD)/test-lost $(FUZZ:%=$(BUILD)/fuzz-%)
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(FUZZ:%=$(BUILD)/asan/fuzz-%)
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(BUILD)/asan/test-heap $(BUILD)/asan/test-lost $(FUZZ:%=$(BUILD)/asan/fuzz-%)
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:
