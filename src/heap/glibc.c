@@ -365,7 +365,9 @@ static bool places_probe(struct builder *builder)
 	for (size_t i = 0; i < places->count; i++) {
 		uint64_t at = places->spans[i].start, from, to;
 		const uint64_t end = places->spans[i].end;
-		if (places->list[i].type != PLACE_BLOCKS && places->list[i].type != PLACE_ANON)
+		// A mapping can continue a thread's stack.
+		if (places->list[i].type != PLACE_BLOCKS && places->list[i].type != PLACE_ANON &&
+			places->list[i].type != PLACE_STACK)
 			continue;
 		segments_skip(builder, at);
 		for (; at < end && present_next(builder, at, end, &from, &to); at = to) {
