@@ -79,6 +79,28 @@ rows() {
 	equal "$(rows "$table" | grep -v 0x7777)" "$(rows "$output" | grep -v 0x7777)"
 }
 
+@test "looking closer at a process gives what its gcore core gives" {
+	needs gcore jq
+	start still "$BATS_TEST_TMPDIR"
+	gcore -o "$BATS_TEST_TMPDIR/core" "$pid" >/dev/null 2>&1 || skip "gcore does not work here"
+	local question live
+	while read -r question; do
+		# shellcheck disable=SC2086 # options and their arguments
+		topleak -0 -ojson -n 3 $question --pid "$pid"
+		live=$(jq -c 'del(.input, .scanned, .memory, .modules)' <<<"$output")
+		# shellcheck disable=SC2086
+		topleak -0 -ojson -n 3 $question "$BATS_TEST_TMPDIR/core.$pid"
+		equal "$live" "$(jq -c 'del(.input, .scanned, .memory, .modules)' <<<"$output")"
+		[ "$(jq '.found.count // .total // 1' <<<"$live")" -gt 0 ]
+	done <<-'END'
+		--find 0x1111111111111111
+		--find 0x3333333333333333 --member -8,8:uint32
+		--find 0x4444444444444444 --around=-1:2
+		--find 33333
+		--strings --min-length 200
+	END
+}
+
 @test "the coredump_filter is kept to" {
 	start still "$BATS_TEST_TMPDIR"
 	local filter word expected

@@ -89,18 +89,6 @@ threads_core() {
 	is '.memory | .heap > 400000 and .stacks > 0 and .anon > 0 and .files > 0'
 }
 
-@test "a stack or heap whose segment is in parts is what it was" {
-	threads_core
-	local seed whole
-	topleak -0 -n 400 core
-	whole=$output
-	for seed in 1 2 3; do
-		split-core "$seed" core parts
-		topleak -0 -n 400 parts
-		equal "$output" "$whole"
-	done
-}
-
 # Counting words of one kind gives what is left of the whole table without the others.
 same_as_whole() {
 	local kind

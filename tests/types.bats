@@ -50,7 +50,7 @@ with_allocator() {
 
 @test "jemalloc: the same" { with_allocator jemalloc libjemalloc.so.2; }
 @test "tcmalloc: the same" { with_allocator tcmalloc libtcmalloc_minimal.so.4; }
-@test "mimalloc: the same" { with_allocator mimalloc libmimalloc.so.2; }
+@test "mimalloc: the same" { with_allocator mimalloc libmimalloc.so; }
 
 @test "a stripped program: the same" {
 	needs strip
@@ -283,6 +283,36 @@ guest() {
 	validate "$repo/share/topleak.schema.json" <<<"$output"
 	topleak -0 --types -n 1000 -ojson --diff "$(fixture types.small.core dump -k @ "$(types_program)" @.json 20000)" "$core"
 	validate "$repo/share/topleak.schema.json" <<<"$output"
+}
+
+@test "what is no object is counted: zeros, malloc's sizes, and text" {
+	needs jq
+	local core totals
+	core=$(types_core glibc)
+	topleak -0 --types -n 1 -ojson "$core"
+	totals=$(jq -c .totals <<<"$output")
+	# The same as the words are told: those that are not ASCII are few.
+	topleak -0 -n 1000000 -ojson "$core"
+	equal "$(jq .zeros <<<"$totals")" "$(jq '.top[0].count' <<<"$output")"
+	[ "$(jq .texts <<<"$totals")" -gt 1000 ]
+	equal "$(jq .texts <<<"$totals")" "$(jq '[.top[] | select(.kind == "text" and (.description | test("^\"[ -~]*\"$"))) | .count] | add' <<<"$output")"
+	# A size field is such a word, a word of its value need be none.
+	jq -e --argjson totals "$totals" '([.top[:1000][] | {(.value): .count}] | add) as $words |
+		$totals.malloc_sizes | length == 8 and ([.[].count] | . == (sort | reverse)) and
+		all(.[]; .count <= $words[.value]) and
+		# Some of the numbers are used for other things, too.
+		([.[] | select(.count > 0.9 * $words[.value])] | length > 4)' \
+		<<<"$output" >/dev/null || { echo "$totals" && false; }
+	topleak -0 --types "$core"
+	[[ $output =~ "not objects: 0 x 2.8 M, 0x"[0-9a-f]*" x "[0-9]*", text "[0-9]*" words" ]]
+}
+
+@test "where: the thread and the module, if all objects are in one" {
+	topleak -0 --types -n 1000 "$(types_core glibc)"
+	[[ $output =~ OnStack\ +types\ +stack\ of\ thread\ [0-9]+\ +0x ]]
+	[[ $output =~ Static\ +types\ +data\ of\ types\ +0x ]]
+	topleak -0 --types -n 1000 -ojson "$(types_core glibc)"
+	is '[.types[] | select(.name == "Static" or .name == "Plain") | .place] | sort == [null, "data of types"]'
 }
 
 @test "csv has a header and as many fields in each row" {

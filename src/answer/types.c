@@ -12,6 +12,7 @@
 // A longer name moves the columns behind it in its own row only.
 #define NAME_WIDTH_MAX 60
 #define MODULE_WIDTH_MAX 24
+#define WHERE_WIDTH_MAX 32
 
 _Static_assert((int)REPORT_SITES == (int)SITE_COUNT, "the same places");
 
@@ -30,19 +31,28 @@ static unsigned width_add(unsigned width, const char *text, unsigned most)
 	return (unsigned)max_u64(width, min_u64(length, most));
 }
 
-static struct report_types head_of(const struct types_result *result)
+// sizes must live as long as the result.
+static struct report_types head_of(
+	const struct types_result *result, struct report_malloc_size sizes[static SIZE_FIELDS_MAX])
 {
+	for (size_t i = 0; i < result->field_count; i++)
+		sizes[i] = (struct report_malloc_size){
+			result->fields[i].value, result->fields[i].count};
 	return (struct report_types){
 		.types = result->count,
 		.named_count = result->named_count,
 		.named_bytes = result->named_bytes,
 		.heap_bytes = result->heap_bytes,
 		.zeros = result->zeros,
+		.texts = result->texts,
+		.sizes = sizes,
+		.size_count = result->field_count,
 		.left_out = result->left_out,
 		.walked = result->walked,
 		.lower = result->lower,
 		.name_width = 4,
 		.module_width = 6,
+		.where_width = 5,
 	};
 }
 
@@ -51,6 +61,8 @@ static void head_fit(struct report_head *head, struct report_types *types, const
 {
 	types->name_width = width_add(types->name_width, type->name, NAME_WIDTH_MAX);
 	types->module_width = width_add(types->module_width, type->module, MODULE_WIDTH_MAX);
+	if (type->place != NULL)
+		types->where_width = width_add(types->where_width, type->place, WHERE_WIDTH_MAX);
 	if (head->closer == NULL && type->kind == TYPE_CLASS)
 		head->closer = type->name;
 }
@@ -72,6 +84,7 @@ static struct report_type row_of(const struct type *type, const struct types_res
 		.module = type->module,
 		.method = type->method != METHOD_NONE ? type_method_name(type->method) : NULL,
 		.where = site_name(main_site(type)),
+		.place = type->place,
 		.count = type->count,
 		.size = type->size,
 		.agreement = type->agreement,
@@ -92,7 +105,8 @@ static struct report_type row_of(const struct type *type, const struct types_res
 static bool table_answer(struct types_result *result, const struct options *options,
 	struct report_head *head, struct report *report, struct error *err)
 {
-	struct report_types types = head_of(result);
+	struct report_malloc_size sizes[SIZE_FIELDS_MAX];
+	struct report_types types = head_of(result, sizes);
 	size_t *rows = calloc(result->count + 1, sizeof *rows);
 	size_t count = 0;
 	if (rows == NULL)
@@ -136,7 +150,8 @@ static bool diff_answer(const struct types_result *result, const struct old_type
 	const struct options *options, struct report_head *head, struct report *report,
 	struct error *err)
 {
-	struct report_types types = head_of(result);
+	struct report_malloc_size sizes[SIZE_FIELDS_MAX];
+	struct report_types types = head_of(result, sizes);
 	struct growth *rows;
 	size_t count;
 	if (!types_compare(result, old->result, (enum type_sort)options->sort, err, &rows, &count))

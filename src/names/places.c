@@ -240,7 +240,7 @@ static bool piece_add(struct builder *builder, const struct piece *piece)
 }
 
 // Segments and the ranges of modules, both sorted, in one walk: what belongs to a module is the
-// module's; the rest of a segment, with those that continue it, is a piece.
+// module's; the rest of a segment is a piece.
 static bool places_walk(struct builder *builder)
 {
 	const struct image_info *info = image_info(builder->image);
@@ -249,12 +249,7 @@ static bool places_walk(struct builder *builder)
 	uint64_t done = 0; // all below is dealt with
 	for (size_t i = 0; i < info->segment_count; i++) {
 		const struct image_segment *segment = &info->segments[i];
-		uint64_t end = add_saturated(segment->address, segment->size);
-		// Neighbours that are alike are one mapping, of which a dump may have parts.
-		for (; i + 1 < info->segment_count && info->segments[i + 1].address == end &&
-			info->segments[i + 1].flags == segment->flags;
-			i++)
-			end = add_saturated(end, info->segments[i + 1].size);
+		const uint64_t end = add_saturated(segment->address, segment->size);
 		while (done < end) {
 			const struct module_range *range =
 				next < modules->range_count ? &modules->ranges[next] : NULL;

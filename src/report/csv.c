@@ -32,7 +32,7 @@ static void csv_begin(struct report *report)
 	if (types != NULL)
 		fprintf(report->stream,
 			"%s%stype,kind,module,count,size,size_method,size_agreement,bytes,share,"
-			"where,heap,anon,stack,data,secondary,embedded,freed,examples\n",
+			"where,heap,anon,stack,data,secondary,embedded,freed,examples,place\n",
 			report->many ? "file," : "",
 			types->old != NULL ? "more_count,more_bytes," : "");
 	else if (strcmp(report->head->mode, "words") == 0)
@@ -128,6 +128,8 @@ static void csv_type(struct report *report, const struct report_type *row)
 		row->freed);
 	for (unsigned i = 0; i < row->example_count; i++)
 		fprintf(stream, "%s0x%" PRIx64, i > 0 ? ";" : "", row->examples[i]);
+	putc(',', stream);
+	csv_text(stream, row->place != NULL ? row->place : "");
 	putc('\n', stream);
 }
 

@@ -112,16 +112,44 @@ static void json_member(struct report *report, const char *name, json_t *value)
 	json_write(report, value);
 }
 
+static json_t *json_hex(uint64_t value, unsigned size)
+{
+	char text[24];
+	snprintf(text, sizeof text, "0x%0*" PRIx64, 2 * (int)size, value);
+	return json_string(text);
+}
+
+static json_t *json_word_hex(const struct report *report, uint64_t address)
+{
+	return json_hex(address, report->head->scanned.word_size);
+}
+
+static json_t *json_malloc_sizes(const struct report *report, const struct report_types *types)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; list != NULL && i < types->size_count; i++)
+		if (json_array_append_new(
+			    list, json_pack("{so so}", "value",
+					  json_word_hex(report, types->sizes[i].value), "count",
+					  json_number(types->sizes[i].count))) != 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	return list;
+}
+
 static void json_types(struct report *report, const struct report_types *types)
 {
 	json_member(report, "totals",
-		json_pack("{so so so so so so sb sb}",			//
-			"types", json_number(types->types),		//
-			"named_count", json_number(types->named_count), //
-			"named_bytes", json_number(types->named_bytes), //
-			"heap_bytes", json_number(types->heap_bytes),	//
-			"zeros", json_number(types->zeros),		//
-			"left_out", json_number(types->left_out),	//
+		json_pack("{so so so so so so so so sb sb}",		  //
+			"types", json_number(types->types),		  //
+			"named_count", json_number(types->named_count),	  //
+			"named_bytes", json_number(types->named_bytes),	  //
+			"heap_bytes", json_number(types->heap_bytes),	  //
+			"zeros", json_number(types->zeros),		  //
+			"texts", json_number(types->texts),		  //
+			"malloc_sizes", json_malloc_sizes(report, types), //
+			"left_out", json_number(types->left_out),	  //
 			"free_known", types->walked, "lower_bounds", types->lower));
 	const struct report_old *old = types->old;
 	if (old != NULL)
@@ -162,22 +190,10 @@ static void json_next(struct report *report)
 		putc(',', report->stream);
 }
 
-static json_t *json_hex(uint64_t value, unsigned size)
-{
-	char text[24];
-	snprintf(text, sizeof text, "0x%0*" PRIx64, 2 * (int)size, value);
-	return json_string(text);
-}
-
 static json_t *json_value(const struct report *report, const struct report_word *row)
 {
 	const unsigned size = row->size != 0 ? row->size : report->head->scanned.word_size;
 	return row->redacted ? json_null() : json_hex(row->value, size);
-}
-
-static json_t *json_word_hex(const struct report *report, uint64_t address)
-{
-	return json_hex(address, report->head->scanned.word_size);
 }
 
 // Add a member; false when out of memory, object is gone then.
@@ -328,15 +344,16 @@ static void json_type_row(struct report *report, const struct report_type *row)
 {
 	if (report->rows > 0)
 		putc(',', report->stream);
-	json_t *object = json_pack("{so ss so so so so so so so ss so so so so so}", //
-		"name", json_bytes(row->name), "kind", row->kind,		     //
-		"module", json_bytes(row->module),				     //
-		"count", json_number(row->count),				     //
-		"size", row->size > 0 ? json_number(row->size) : json_null(),	     //
-		"size_method", json_bytes(row->method),				     //
+	json_t *object = json_pack("{so ss so so so so so so so ss so so so so so so}", //
+		"name", json_bytes(row->name), "kind", row->kind,			//
+		"module", json_bytes(row->module),					//
+		"count", json_number(row->count),					//
+		"size", row->size > 0 ? json_number(row->size) : json_null(),		//
+		"size_method", json_bytes(row->method),					//
 		"size_agreement", row->method != NULL ? json_real(row->agreement) : json_null(),
 		"bytes", row->bytes_known ? json_number(row->bytes) : json_null(), //
 		"share", json_real(row->share), "where", row->where,		   //
+		"place", json_bytes(row->place),				   //
 		"sites", json_sites(row),					   //
 		"secondary", json_number(row->secondary),			   //
 		"embedded", json_number(row->embedded),				   //

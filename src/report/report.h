@@ -71,17 +71,24 @@ struct report_old {
 	const char *doubt;  // files without which its types have no names, ", " between them
 };
 
+// A value that the size fields of malloc's chunks have, flags included, and how many have it.
+struct report_malloc_size {
+	uint64_t value, count;
+};
+
 // What the rows of a table of types rest on.
 struct report_types {
-	uint64_t types;			   // rows that there would be without a limit
-	uint64_t named_count, named_bytes; // of those that have names
-	uint64_t heap_bytes;		   // heap and anonymous memory that the dump has
-	uint64_t zeros;			   // words that are zero
+	uint64_t types;				// rows that there would be without a limit
+	uint64_t named_count, named_bytes;	// of those that have names
+	uint64_t heap_bytes;			// heap and anonymous memory that the dump has
+	uint64_t zeros, texts;			// words that are zero, and that are ASCII text
+	const struct report_malloc_size *sizes; // the most frequent first
+	size_t size_count;
 	uint64_t left_out; // what is rarer may be missing, for lack of memory; 0: nothing is
 	bool walked;	   // free chunks of a heap were recognized, objects in them left out
 	bool lower;	   // the dump is cut: counts are lower bounds
-	unsigned name_width, module_width; // columns of the longest texts that follow
-	const struct report_old *old;	   // NULL: no comparison
+	unsigned name_width, module_width, where_width; // columns of the longest texts that follow
+	const struct report_old *old;			// NULL: no comparison
 };
 
 // One answer, before its rows.
@@ -180,6 +187,7 @@ struct report_type {
 	const char *name, *kind, *module;
 	const char *method; // how the size was found; NULL: not at all
 	const char *where;  // the place of most objects
+	const char *place;  // the stack or module that all are in; NULL: does not apply
 	uint64_t count;
 	uint64_t size;	  // bytes; 0: not known
 	double agreement; // 0 to 1

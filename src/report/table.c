@@ -38,9 +38,10 @@ void table_begin(struct report *report)
 			"+BYTES", "COUNT", "BYTES", (int)types->name_width, "TYPE",
 			(int)types->module_width, "MODULE", "WHERE");
 	else
-		fprintf(report->stream, "%3s %10s %7s %11s %6s  %-*s  %-*s  %-5s  %s\n", "#",
+		fprintf(report->stream, "%3s %10s %7s %11s %6s  %-*s  %-*s  %-*s  %s\n", "#",
 			"COUNT", "SIZE", "BYTES", "%", (int)types->name_width, "TYPE",
-			(int)types->module_width, "MODULE", "WHERE", "EXAMPLE");
+			(int)types->module_width, "MODULE", (int)types->where_width, "WHERE",
+			"EXAMPLE");
 }
 
 // A number with its sign.
@@ -58,7 +59,8 @@ static void table_diff(struct report *report, const struct report_type *row)
 	fprintf(report->stream, "%3zu %+10" PRId64 " %12s %10" PRIu64 " %11s  %-*s  %-*s  %s%s\n",
 		report->rows + 1, row->more_count, signed_size(row->more_bytes).text, row->count,
 		row->bytes_known ? size_format(row->bytes).text : "-", (int)types->name_width,
-		row->name, (int)types->module_width, row->module, row->where,
+		row->name, (int)types->module_width, row->module,
+		row->place != NULL ? row->place : row->where,
 		row->only_old	? "  (gone)"
 		: row->only_new ? "  (new)"
 				: "");
@@ -82,11 +84,11 @@ void table_type(struct report *report, const struct report_type *row)
 		snprintf(share, sizeof share, "%.1f", 100 * row->share);
 	if (row->example_count > 0)
 		snprintf(example, sizeof example, "0x%" PRIx64, row->examples[0]);
-	fprintf(report->stream, "%3zu %10" PRIu64 " %7s %11s %6s  %-*s  %-*s  %-5s  %s\n",
+	fprintf(report->stream, "%3zu %10" PRIu64 " %7s %11s %6s  %-*s  %-*s  %-*s  %s\n",
 		report->rows + 1, row->count, size,
 		row->bytes_known ? size_format(row->bytes).text : "-", share,
 		(int)types->name_width, row->name, (int)types->module_width, row->module,
-		row->where, example);
+		(int)types->where_width, row->place != NULL ? row->place : row->where, example);
 }
 
 static void table_text(FILE *stream, const char *text)
@@ -125,9 +127,13 @@ void table_end(struct report *report)
 	if (types->heap_bytes > 0)
 		fprintf(stream, " (%.0f %% of heap-like memory)",
 			100 * (double)types->named_bytes / (double)types->heap_bytes);
-	fprintf(stream, "      %" PRIu64 " type%s, %zu shown      not objects: 0 x %s\n",
+	fprintf(stream, "      %" PRIu64 " type%s, %zu shown      not objects: 0 x %s",
 		types->types, types->types == 1 ? "" : "s", report->rows,
 		number_format(types->zeros).text);
+	if (types->size_count > 0)
+		fprintf(stream, ", 0x%" PRIx64 " x %s", types->sizes[0].value,
+			number_format(types->sizes[0].count).text);
+	fprintf(stream, ", text %s words\n", number_format(types->texts).text);
 	if (types->lower)
 		fputs("note: the dump is cut: counts and bytes are lower bounds\n", stream);
 	if (types->old != NULL && types->old->lower)

@@ -13,10 +13,12 @@ enum { PREV_INUSE = 1, IS_MMAPPED = 2, NON_MAIN_ARENA = 4, FLAGS = 7 };
 void chain_begin(struct chain *chain, const struct image_info *info, uint64_t start, uint64_t end)
 {
 	const unsigned word = info->word_size;
+	uint64_t *const fields = chain->fields;
 	*chain = (struct chain){
 		.word = word,
 		.order = info->order,
 		.end = end,
+		.fields = fields,
 		.next = (start + 2 * word - 1) / (2 * word) * (2 * word),
 		.patience = add_saturated(start, PATIENCE),
 	};
@@ -134,10 +136,17 @@ static uint64_t chain_step(struct chain *chain)
 	return page;
 }
 
+// No chunk follows the current one.
+static void chain_lose(struct chain *chain)
+{
+	chain->chunk = chain->next;
+	chain->size = 0;
+	chain->patience = add_saturated(chain->next, PATIENCE);
+}
+
 // Look for a chunk at or behind next, up to limit, and enter it. False if there is none.
 static bool chain_search(struct chain *chain, const struct view *view, uint64_t limit)
 {
-	chain->size = 0;
 	for (; chain->next < limit; chain->next = chain_step(chain)) {
 		uint64_t field;
 		if (!header_read(chain, view, chain->next, &field))
@@ -152,11 +161,6 @@ static bool chain_search(struct chain *chain, const struct view *view, uint64_t 
 	return false;
 }
 
-static chain_mark mark_at(const struct view *view, uint64_t address)
-{
-	return (chain_mark)(address - view->address + MARK_BIAS);
-}
-
 // The size field at an offset of a view, for the loop below.
 static inline uint64_t field_at(
 	const struct view *view, uint64_t offset, unsigned word, enum byte_order order)
@@ -164,14 +168,21 @@ static inline uint64_t field_at(
 	return word_load(view->bytes + offset, word, order);
 }
 
+static inline void field_count(const struct chain *chain, uint64_t field)
+{
+	chain->fields[field < CHAIN_FIELDS ? field : 0]++;
+}
+
 // Enter sound chunks as long as their headers are in the view: nearly all of them, so this is what
 // must be quick. Stops before one that is odd in any way, and leaves used of the current one open.
-static inline size_t chain_run(struct chain *chain, const struct view *view, chain_mark *ret,
-	size_t count, unsigned word, enum byte_order order)
+// Returns whether there was any.
+static inline bool chain_run(struct chain *chain, const struct view *view, struct chunks *chunks,
+	unsigned word, enum byte_order order)
 {
 	const uint64_t arena = chain->arena, least = 4 * (uint64_t)word;
 	uint64_t size = chain->size, next = chain->next;
-	const size_t first = count;
+	uint32_t *const first = chunks->list + chunks->count, *at = first;
+	_Static_assert(PREV_INUSE == CHUNK_USED, "the flag is taken as it is");
 	while (next - view->address < view->size &&
 		view->size - (next - view->address) >= 2 * word) {
 		const uint64_t offset = next - view->address;
@@ -180,71 +191,65 @@ static inline size_t chain_run(struct chain *chain, const struct view *view, cha
 		if ((field & (IS_MMAPPED | NON_MAIN_ARENA)) != arena || follows < least ||
 			(follows & (2 * word - 1)) != 0 || follows > chain->end - next)
 			break;
-		if ((field & PREV_INUSE) != 0) {
-			if (count > first)
-				ret[count - 1] |= MARK_USED;
-		} else if (field_at(view, offset, word, order) != size) {
+		if ((field & PREV_INUSE) == 0 && field_at(view, offset, word, order) != size)
 			break;
-		}
-		ret[count++] = (chain_mark)offset + MARK_BIAS;
+		// Of the chunk before.
+		if (at > first)
+			at[-1] |= (uint32_t)field & CHUNK_USED;
+		*at++ = (uint32_t)(offset + word);
+		field_count(chain, field);
 		chain->chunk = next;
 		size = follows;
 		next += follows;
 	}
 	chain->size = size;
 	chain->next = next;
-	return count;
+	chunks->count = (size_t)(at - chunks->list);
+	return at > first;
 }
 
-// Enter what follows the current chunk, if it is sound, or look for a chunk from there on. Returns
-// the number of marks.
-static size_t chain_go_on(
-	struct chain *chain, const struct view *view, uint64_t limit, chain_mark *ret, size_t count)
+// Enter what follows the current chunk, if it is sound, or look for a chunk from there on. False if
+// there is none in the view.
+static bool chain_go_on(struct chain *chain, const struct view *view, uint64_t limit)
 {
 	uint64_t field;
 	if (chain->known &&
 		header_follows(chain, view, chain->next, chain->size, chain->arena, &field)) {
 		chain_enter(chain, view, chain->next, field);
-	} else {
-		if (chain->size != 0) {
-			chain->patience = add_saturated(chain->next, PATIENCE);
-			ret[count++] = mark_at(view, chain->next) | MARK_NONE;
-		}
-		chain->known = false;
-		if (!chain_search(chain, view, min_u64(limit, chain->end)))
-			return count;
+		return true;
 	}
-	ret[count++] = mark_at(view, chain->chunk) | (chain->used ? MARK_USED : 0);
-	return count;
+	if (chain->size != 0)
+		chain_lose(chain);
+	chain->known = false;
+	return chain_search(chain, view, min_u64(limit, chain->end));
 }
 
-size_t chain_follow(struct chain *chain, const struct view *view, chain_mark *ret)
+void chain_follow(struct chain *chain, const struct view *view, struct chunks *chunks)
 {
 	const unsigned word = chain->word;
 	// The first place whose size field is not in the view.
 	const uint64_t limit = view->address + view->size - min_u64(view->size, word);
-	size_t count = 0;
 	while (chain->end != 0 && chain->next < limit) {
 		if (chain->next >= chain->end) {
-			ret[count++] = mark_at(view, chain->next) | MARK_NONE;
+			chain_lose(chain);
 			chain->end = 0;
-			chain->size = 0;
 			break;
 		}
-		const size_t before = count;
 		// The loop is made for the usual case, and for the rest.
-		if (chain->known && word == 8 && chain->order == ORDER_NATIVE)
-			count = chain_run(chain, view, ret, count, 8, ORDER_NATIVE);
-		else if (chain->known)
-			count = chain_run(chain, view, ret, count, word, chain->order);
-		if (count > before) {
+		if (!chain->known ? false
+			: word == 8 && chain->order == ORDER_NATIVE
+				? chain_run(chain, view, chunks, 8, ORDER_NATIVE)
+				: chain_run(chain, view, chunks, word, chain->order)) {
 			chain_settle(chain, view);
-			ret[count - 1] |= chain->used ? MARK_USED : 0;
 		} else {
-			count = chain_go_on(chain, view, limit, ret, count);
+			if (!chain_go_on(chain, view, limit))
+				continue;
+			const uint64_t offset = chain->chunk + word - view->address;
+			field_count(chain, field_at(view, offset, word, chain->order));
+			chunks->list[chunks->count++] = (uint32_t)offset;
 		}
+		chunks->list[chunks->count - 1] |= chain->used ? CHUNK_USED : 0;
 	}
-	return count;
 }
 
 void chain_skip(struct chain *chain, uint64_t end)
@@ -254,7 +259,8 @@ void chain_skip(struct chain *chain, uint64_t end)
 		return;
 	// No header is zero.
 	chain->known = false;
-	chain->size = 0;
 	chain->next = (end + step - 1) / step * step;
-	chain->patience = add_saturated(end, PATIENCE);
+	chain_lose(chain);
+	// There is no last word of an object either.
+	chain->chunk = end - chain->word;
 }

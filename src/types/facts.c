@@ -23,10 +23,8 @@ void facts_deinit(struct facts *facts)
 
 static struct fact *facts_place(const struct facts *facts, uint64_t who, uint64_t what)
 {
-	const uint64_t hashed =
-		(who * facts->hash.factor ^ what * facts->hash.second) * facts->hash.third;
 	const size_t mask = facts_slots(facts) - 1;
-	size_t at = (size_t)(hashed >> facts->shift);
+	size_t at = facts_slot(facts, who, what);
 	for (;; at = (at + 1) & mask) {
 		struct fact *fact = &facts->list[at];
 		if (fact->count == 0 || (fact->who == who && fact->what == what))
@@ -38,7 +36,6 @@ static bool facts_grow(struct facts *facts)
 {
 	struct facts grown = *facts;
 	grown.shift--;
-	grown.moves++;
 	grown.list = calloc(facts_slots(&grown), sizeof *grown.list);
 	if (grown.list == NULL)
 		return false;
@@ -51,18 +48,27 @@ static bool facts_grow(struct facts *facts)
 	return true;
 }
 
-struct fact *facts_find(struct facts *facts, uint64_t who, uint64_t what)
+bool facts_count_far(struct facts *facts, uint64_t who, uint64_t what, uint64_t times)
 {
 	struct fact *fact = facts_place(facts, who, what);
-	if (fact->count != 0)
-		return fact;
-	if (facts->used >= facts_slots(facts) / 4 * 3) {
-		if (facts->used >= facts->most || !facts_grow(facts))
-			return NULL;
-		fact = facts_place(facts, who, what);
+	if (fact->count == 0) {
+		if (facts->used >= facts_slots(facts) / 4 * 3) {
+			if (facts->used >= facts->most || !facts_grow(facts))
+				return false;
+			fact = facts_place(facts, who, what);
+		}
+		facts->used++;
+		fact->who = who;
+		fact->what = what;
 	}
-	facts->used++;
-	fact->who = who;
-	fact->what = what;
-	return fact;
+	fact->count += times;
+	// The frequent ones move to where facts_count looks first. All entries between are in use,
+	// so both will be found.
+	struct fact *home = &facts->list[facts_slot(facts, who, what)];
+	if (home->count < fact->count) {
+		const struct fact moved = *home;
+		*home = *fact;
+		*fact = moved;
+	}
+	return true;
 }

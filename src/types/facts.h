@@ -71,7 +71,6 @@ struct facts {
 	unsigned shift;	   // 64 minus the logarithm of the number of entries
 	size_t used, most; // entries that may be used
 	struct hash hash;
-	unsigned moves; // how often the entries have got other places
 };
 
 bool facts_init(struct facts *facts, const struct hash *hash, size_t memory, struct error *err);
@@ -82,6 +81,23 @@ static inline size_t facts_slots(const struct facts *facts)
 	return (size_t)1 << (64 - facts->shift);
 }
 
-// The entry of a fact, made if need be with a count of 0 that the caller must raise at once. NULL
-// if no more fit. Valid until the next call.
-struct fact *facts_find(struct facts *facts, uint64_t who, uint64_t what);
+static inline size_t facts_slot(const struct facts *facts, uint64_t who, uint64_t what)
+{
+	const uint64_t hashed = (who ^ what * facts->hash.second) * facts->hash.factor;
+	return (size_t)(hashed >> facts->shift);
+}
+
+// As facts_count, for facts that are not where they should be.
+bool facts_count_far(struct facts *facts, uint64_t who, uint64_t what, uint64_t times);
+
+// Count a fact so many times. False if no more fit.
+static inline bool facts_count(struct facts *facts, uint64_t who, uint64_t what, uint64_t times)
+{
+	struct fact *fact = &facts->list[facts_slot(facts, who, what)];
+	// What is free has 0 in both, which no fact has.
+	if (__builtin_expect(((fact->who ^ who) | (fact->what ^ what)) == 0, 1)) {
+		fact->count += times;
+		return true;
+	}
+	return facts_count_far(facts, who, what, times);
+}

@@ -2,6 +2,7 @@
 #include "types/ranges.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 // A map of this many bits stays in the first-level cache.
 #define MAP_BITS_MAX ((uint64_t)1 << 17)
@@ -11,38 +12,45 @@ static bool range_counts(const struct modules *modules, const struct module_rang
 	return modules->list[range->module].state != MODULE_DATA;
 }
 
-// Put all that is nearer to each other than the STRETCHES_MAX - 1 widest gaps into one stretch.
+// A gap that is narrower costs more as a comparison for each word than as false matches.
+#define GAP_MIN ((uint64_t)16 << 20)
+
+static uint64_t gap_before(const struct stretch *stretch)
+{
+	return stretch->start - (stretch[-1].start + stretch[-1].length);
+}
+
+// Make one of a stretch and the one before it.
+static void stretches_join(struct stretch *stretches, size_t *count, size_t at)
+{
+	stretches[at - 1].length =
+		stretches[at].start + stretches[at].length - stretches[at - 1].start;
+	(*count)--;
+	memmove(&stretches[at], &stretches[at + 1], (*count - at) * sizeof *stretches);
+}
+
+// Put all into one stretch that is nearer to each other than GAP_MIN, or than the widest gaps.
 static void ranges_gather(struct ranges *ranges)
 {
 	const struct modules *modules = ranges->modules;
+	// One more than there may be, then the two that are nearest become one.
+	struct stretch all[STRETCHES_MAX + 1] = {0};
+	size_t count = 0;
 	for (size_t i = 0; i < modules->range_count; i++) {
 		const struct module_range *range = &modules->ranges[i];
 		if (!range_counts(modules, range))
 			continue;
-		// One more than there may be, then the two that are nearest become one.
-		struct stretch all[STRETCHES_MAX + 1];
-		memcpy(all, ranges->stretches, sizeof ranges->stretches);
-		all[ranges->count++] = (struct stretch){
+		all[count++] = (struct stretch){
 			.start = range->start, .length = range->end - range->start};
-		if (ranges->count > STRETCHES_MAX) {
-			size_t best = 1;
-			uint64_t least = UINT64_MAX;
-			for (size_t k = 1; k < ranges->count; k++) {
-				const uint64_t gap =
-					all[k].start - (all[k - 1].start + all[k - 1].length);
-				if (gap < least) {
-					least = gap;
-					best = k;
-				}
-			}
-			all[best - 1].length =
-				all[best].start + all[best].length - all[best - 1].start;
-			for (size_t k = best; k + 1 < ranges->count; k++)
-				all[k] = all[k + 1];
-			ranges->count--;
-		}
-		memcpy(ranges->stretches, all, sizeof ranges->stretches);
+		size_t best = count - 1;
+		for (size_t k = 1; k < count; k++)
+			if (best == 0 || gap_before(&all[k]) < gap_before(&all[best]))
+				best = k;
+		if (best > 0 && (count > STRETCHES_MAX || gap_before(&all[best]) < GAP_MIN))
+			stretches_join(all, &count, best);
 	}
+	memcpy(ranges->stretches, all, sizeof ranges->stretches);
+	ranges->count = count;
 }
 
 static bool stretch_draw(struct stretch *stretch, const struct modules *modules, struct error *err)
@@ -97,49 +105,4 @@ bool ranges_have(const struct ranges *ranges, uint64_t value)
 		return (stretch->map[bit / 64] >> (bit % 64) & 1) != 0;
 	}
 	return false;
-}
-
-// The loop for one word size and byte order: no branch depends on what the words are. Without a
-// stretch start is 0 and length is 0.
-#define SELECT(type, swap)                                                                         \
-	do {                                                                                       \
-		const type *word = words;                                                          \
-		for (size_t i = 0; i < count; i++) {                                               \
-			const uint64_t value = swap(word[i]);                                      \
-			ret[found] = (uint32_t)i;                                                  \
-			found += (value - first.start < first.length) |                            \
-				 (value - second.start < second.length) |                          \
-				 (value - third.start < third.length);                             \
-			nothing += value == 0;                                                     \
-		}                                                                                  \
-	} while (0)
-
-#define PLAIN(value) (value)
-
-size_t ranges_select(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros)
-{
-	const struct stretch first = ranges->stretches[0], second = ranges->stretches[1],
-			     third = ranges->stretches[2];
-	size_t found = 0, nothing = 0;
-	if (word_size == 8 && order == ORDER_NATIVE)
-		SELECT(uint64_t, PLAIN);
-	else if (word_size == 8)
-		SELECT(uint64_t, __builtin_bswap64);
-	else if (order == ORDER_NATIVE)
-		SELECT(uint32_t, PLAIN);
-	else
-		SELECT(uint32_t, __builtin_bswap32);
-	*zeros = nothing;
-	return found;
-}
-
-ranges_select_function *ranges_select_for(enum cpu_level level)
-{
-#ifdef __x86_64__
-	if (level == CPU_AVX2)
-		return ranges_select_avx2;
-#endif
-	(void)level;
-	return ranges_select;
 }

@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/bytes.h"
-#include "base/cpu.h"
 #include "base/error.h"
 #include "image/module.h"
 
@@ -35,18 +33,3 @@ void ranges_deinit(struct ranges *ranges);
 
 // Whether a value is in a module, or so near that it may be.
 bool ranges_have(const struct ranges *ranges, uint64_t value);
-
-// Find the words that are in a stretch. Their indices go to ret, which has room for count. Returns
-// how many there are; *zeros becomes the number of words that are zero. The words are as they lie
-// in memory, aligned to their size.
-size_t ranges_select(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
-
-// The same for processors with AVX2; only if the program is compiled for x86-64.
-size_t ranges_select_avx2(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
-
-typedef size_t ranges_select_function(const struct ranges *ranges, const void *words, size_t count,
-	unsigned word_size, enum byte_order order, uint32_t *ret, size_t *zeros);
-// The one for a level.
-ranges_select_function *ranges_select_for(enum cpu_level level);

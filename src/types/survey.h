@@ -13,28 +13,34 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "names/places.h"
-#include "types/facts.h"
-
-enum site { SITE_HEAP, SITE_ANON, SITE_STACK, SITE_DATA, SITE_COUNT };
-
-#define EXAMPLES_MAX 3
+#include "types/hits.h"
 
 struct candidate {
 	uint64_t value;
 	uint64_t sites[SITE_COUNT];	 // hits by where they are
 	uint64_t chained;		 // of those in the heap, in chunks that were recognized
 	uint64_t freed;			 // in free chunks; not in sites
+	only_place stack, module;	 // that all hits in stacks and in modules' data are in
 	uint64_t examples[EXAMPLES_MAX]; // addresses of the first hits, those in the heap first
 	unsigned example_count;
 	size_t first_fact, fact_count;
 };
+
+// A value that the size fields of malloc's chunks have, with flags, and how many have it.
+struct size_field {
+	uint64_t value, count;
+};
+
+#define SIZE_FIELDS_MAX 8
 
 struct survey_result {
 	struct candidate *list; // sorted by value; the facts' ids are indices; owned
 	uint32_t count;
 	struct fact *facts; // sorted; owned
 	size_t fact_count;
-	uint64_t words, zeros;
+	uint64_t words, zeros, texts;
+	struct size_field fields[SIZE_FIELDS_MAX]; // of malloc's chunks, the most frequent ones
+	size_t field_count;
 	uint64_t bar; // rarer candidates were left out for lack of memory; 0: none
 	unsigned passes, threads;
 	bool partial;

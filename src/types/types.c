@@ -35,6 +35,7 @@ const char *site_name(enum site site)
 
 struct builder {
 	const struct image *image;
+	struct names *names;
 	struct evidence evidence;
 	struct types_result *result;
 	size_t capacity;
@@ -75,6 +76,24 @@ static void type_take_sites(struct type *type, const struct entry *entry)
 	memcpy(type->examples, hits->examples, sizeof type->examples);
 	type->example_count = hits->example_count;
 	type->freed = hits->freed;
+}
+
+// The one place that all objects are in, if it is a stack or the data of a module.
+static bool type_find_place(
+	const struct builder *builder, struct type *type, const struct candidate *hits)
+{
+	const uint64_t stack = type->sites[SITE_STACK], data = type->sites[SITE_DATA];
+	if (stack == type->count && hits->stack != PLACES_MANY && hits->stack > 0) {
+		type->place = strdup(names_span(builder->names, hits->stack - 1));
+	} else if (data == type->count && hits->module != PLACES_MANY && hits->module > 0) {
+		const struct module *module =
+			&names_modules(builder->names)->list[hits->module - 1];
+		if (asprintf(&type->place, "data of %s", module->name) < 0)
+			type->place = NULL;
+	} else {
+		return true;
+	}
+	return type->place != NULL || error_memory(builder->err);
 }
 
 // ---- sizes
@@ -198,7 +217,7 @@ static bool class_report(struct builder *builder, const struct entry *const *gro
 			 primary->inside;
 	type_take_sites(type, primary);
 	type_measure(type, primary, &sizes);
-	return true;
+	return type_find_place(builder, type, primary->hits);
 }
 
 static bool classes_report(struct builder *builder)
@@ -318,6 +337,9 @@ static void result_total(struct types_result *result, const struct survey_result
 {
 	result->words = pass->words;
 	result->zeros = pass->zeros;
+	result->texts = pass->texts;
+	memcpy(result->fields, pass->fields, sizeof result->fields);
+	result->field_count = pass->field_count;
 	result->left_out = pass->bar;
 	result->passes = pass->passes;
 	result->threads = pass->threads;
@@ -337,7 +359,7 @@ bool types_find(const struct image *image, struct names *names, const struct sur
 	struct error *err, struct types_result *ret)
 {
 	const struct image_info *info = image_info(image);
-	struct builder builder = {.image = image, .result = ret, .err = err};
+	struct builder builder = {.image = image, .names = names, .result = ret, .err = err};
 	uint64_t bytes[KIND_COUNT];
 	*ret = (struct types_result){0};
 	names_measure(names, bytes);
@@ -360,6 +382,7 @@ void types_result_deinit(struct types_result *result)
 	for (size_t i = 0; i < result->count; i++) {
 		free(result->list[i].name);
 		free(result->list[i].module);
+		free(result->list[i].place);
 	}
 	free(result->list);
 	*result = (struct types_result){0};

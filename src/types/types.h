@@ -49,6 +49,8 @@ struct type {
 	uint64_t bytes;	  // of all objects, without those inside others
 	bool bytes_known;
 	uint64_t sites[SITE_COUNT];
+	char *place; // the thread's stack or the module's data that all are in, as the texts of
+		     // struct name; NULL: they are in the heap, or not all in one; owned
 	uint64_t secondary; // vtable pointers of the second and further bases; not in count
 	uint64_t embedded;  // objects inside others; in count
 	uint64_t freed;	    // in free chunks; not in count
@@ -62,7 +64,9 @@ struct types_result {
 	// Of classes and structs with a name.
 	uint64_t named_count, named_bytes;
 	uint64_t heap_bytes; // heap and anonymous memory that the dump has
-	uint64_t words, zeros;
+	uint64_t words, zeros, texts;
+	struct size_field fields[SIZE_FIELDS_MAX]; // size fields of malloc's chunks
+	size_t field_count;
 	uint64_t left_out; // types that are rarer may be missing, for lack of memory; 0: none
 	unsigned passes, threads;
 	bool walked;  // objects in free chunks of a heap were recognized

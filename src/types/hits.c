@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: MIT
+//
+// This runs for each word that may be a pointer to a program, some tens of millions for each
+// gigabyte: no step depends on a branch that a processor cannot foresee, and most hits touch one
+// tally and one fact.
+#include "types/hits.h"
+
+#include <stdlib.h>
+
+// Distances up to here are noted: no farther back is looked.
+#define DISTANCE_MAX ((uint64_t)CONTEXT)
+// An object that holds another begins at most so far before it, where no chunk says it.
+#define BEHIND_MAX ((uint64_t)512)
+// System V ABI, AMD64 supplement, 3.2.2: the memory below the stack pointer that is in use.
+#define RED_ZONE 128
+
+// Positions count bytes as addresses do, but places in different pieces are far from each other: a
+// difference of up to DISTANCE_MAX is one between addresses in one piece or its context.
+#define POSITION_BITS 20
+_Static_assert(((uint64_t)1 << POSITION_BITS) > IMAGE_CHUNK_SIZE + CONTEXT + DISTANCE_MAX,
+	"pieces are apart");
+
+static uint64_t piece_position(const struct piece *piece)
+{
+	return ((piece->number + 1) << POSITION_BITS) + CONTEXT;
+}
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+// ---- what one hit tells
+
+static inline void fact_add(struct hits *hits, uint64_t who, uint64_t what, uint64_t times)
+{
+	hits->full |= !facts_count(&hits->facts, who, what, times);
+}
+
+void example_add(struct tally *tally, const struct example *example)
+{
+	unsigned at = tally->example_count;
+	if (at == EXAMPLES_MAX && tally->examples[at - 1].order <= example->order)
+		return;
+	if (at < EXAMPLES_MAX)
+		tally->example_count++;
+	else
+		at--;
+	for (; at > 0 && tally->examples[at - 1].order > example->order; at--)
+		tally->examples[at] = tally->examples[at - 1];
+	tally->examples[at] = *example;
+}
+
+static __attribute__((noinline)) void example_offer(
+	const struct piece *piece, struct tally *tally, enum site site, uint64_t address)
+{
+	const uint64_t later = site == SITE_HEAP || site == SITE_ANON ? 0 : UINT64_C(1) << 63;
+	example_add(tally, &(struct example){address, later | piece->number});
+	// A thread gets pieces in order.
+	tally->sated = tally->example_count == EXAMPLES_MAX &&
+		       tally->examples[EXAMPLES_MAX - 1].order < UINT64_C(1) << 63;
+}
+
+// The id of a candidate, new or known. False if it is not to be counted.
+static bool value_identify(struct hits *hits, uint64_t value, uint32_t *ret)
+{
+	const struct hits_shared *shared = hits->shared;
+	struct candidates *candidates = shared->candidates;
+	if (candidates_find(candidates, value, ret))
+		return true;
+	if (!ranges_have(shared->ranges, value))
+		return false;
+	if (candidates->bar > 0 &&
+		candidates->cells[candidate_cell(shared->hash, value)] < candidates->bar)
+		return false;
+	if (candidates_add(candidates, value, ret))
+		return true;
+	hits->full = true;
+	return false;
+}
+
+// The size in the header before address, if one may be there.
+static uint64_t header_before(const struct hits *hits, const struct piece *piece, uint64_t address)
+{
+	const struct image_info *info = hits->shared->info;
+	const unsigned word = info->word_size;
+	const uint64_t inside = address - piece->view.address;
+	if (inside + piece->context < word)
+		return 0;
+	const uint64_t field = word_load(piece->view.bytes + inside - word, word, info->order);
+	const uint64_t size = field & ~(uint64_t)7;
+	return (field & 2) == 0 && size >= 4 * (uint64_t)word && size % (2 * word) == 0 &&
+			       size <= (uint64_t)1 << 30
+		       ? size
+		       : 0;
+}
+
+// ---- places
+
+static uint64_t stack_pointer(const struct image_info *info, int64_t thread)
+{
+	for (size_t i = 0; i < info->process.thread_count; i++)
+		if (info->process.threads[i].id == thread)
+			return info->process.threads[i].stack_pointer;
+	return 0;
+}
+
+static __attribute__((noinline)) void cursor_move(
+	struct cursor *cursor, const struct hits_shared *shared, uint64_t address)
+{
+	const struct places *places = shared->places;
+	size_t index;
+	if (!places_find(places, address, &index)) {
+		const uint64_t end =
+			index < places->count ? places->spans[index].start : UINT64_MAX;
+		*cursor =
+			(struct cursor){.start = address, .size = end - address, .site = SITE_ANON};
+		return;
+	}
+	const struct span *span = &places->spans[index];
+	*cursor = (struct cursor){
+		.start = span->start, .size = span->end - span->start, .site = SITE_ANON};
+	const struct place *place = &places->list[index];
+	if (span->kind == KIND_CODE || span->kind == KIND_DATA) {
+		cursor->site = SITE_DATA;
+		cursor->place = place->type == PLACE_MODULE ? place->module + 1 : PLACES_MANY;
+	} else if (span->kind == KIND_HEAP) {
+		cursor->site = SITE_HEAP;
+	} else if (span->kind == KIND_STACK) {
+		const uint64_t pointer = stack_pointer(shared->info, place->thread);
+		cursor->site = SITE_STACK;
+		cursor->place = (only_place)index + 1;
+		cursor->stale = pointer - min_u64(pointer, RED_ZONE);
+	}
+}
+
+static inline bool site_is_static(enum site site)
+{
+	return site >= SITE_STACK;
+}
+
+static inline enum site site_of(struct hits *hits, uint64_t address)
+{
+	struct cursor *cursor = &hits->cursor;
+	if (address - cursor->start >= cursor->size)
+		cursor_move(cursor, hits->shared, address);
+	return cursor->site;
+}
+
+// ---- hits
+
+// The id of a word. False if it is not to be counted.
+static inline bool word_identify(struct hits *hits, uint64_t value, uint32_t *ret)
+{
+	struct recent *recent = &hits->recent[(value >> 3 ^ value >> 12) % RECENT];
+	if (recent->value != value) {
+		uint32_t id;
+		*recent = (struct recent){value, value_identify(hits, value, &id) ? id : NO_ID};
+	}
+	*ret = recent->id;
+	return recent->id != NO_ID;
+}
+
+static void hit_static(struct hits *hits, const struct piece *piece, struct tally *tally,
+	enum site site, uint64_t address)
+{
+	if (address < hits->cursor.stale)
+		return;
+	tally->sites[site]++;
+	only_place_add(site == SITE_STACK ? &tally->stack : &tally->module, hits->cursor.place);
+	example_offer(piece, tally, site, address);
+}
+
+// A hit in a chunk, at an offset from the start of its object, that comes so far behind the last of
+// its candidate; in so many objects that are alike.
+static void hit_in_object(struct hits *hits, uint32_t id, const struct chunk *chunk,
+	uint64_t offset, uint64_t behind, uint64_t times)
+{
+	struct recall *recall = &hits->recall;
+	const bool near = offset <= OFFSET_MAX;
+	const uint64_t what = fact_what(near ? (unsigned)offset : OFFSET_DEEP, chunk->size);
+	if (recall->chunk != chunk->address)
+		recall->opener = NO_ID;
+	recall->chunk = chunk->address;
+	if (near && recall->opener == NO_ID) {
+		recall->opener = id;
+		fact_add(hits, fact_who(id, FACT_OPEN, 0), what, times);
+	} else {
+		fact_add(hits, fact_who(id, FACT_INNER, recall->opener), what, times);
+	}
+	if (behind <= min_u64(offset, DISTANCE_MAX))
+		fact_add(hits, fact_who(id, FACT_DISTANCE, NO_ID), fact_what(0, behind), times);
+}
+
+// A hit outside of known chunks, at an offset from where they end, so far behind the last one of
+// its candidate.
+static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id, uint64_t address,
+	uint64_t offset, uint64_t behind)
+{
+	const struct recall *recall = &hits->recall;
+	const uint64_t header = header_before(hits, piece, address);
+	const uint64_t neighbour = address - recall->before_address;
+	if (header != 0)
+		fact_add(hits, fact_who(id, FACT_HEADER, 0), fact_what(0, header), 1);
+	if (behind <= min_u64(offset, DISTANCE_MAX))
+		fact_add(hits, fact_who(id, FACT_DISTANCE, 0), fact_what(0, behind), 1);
+	if (recall->before != NO_ID && neighbour <= min_u64(offset, BEHIND_MAX))
+		fact_add(hits, fact_who(id, FACT_BEHIND, recall->before), fact_what(0, neighbour),
+			1);
+}
+
+static void hit_see(struct hits *hits, const struct piece *piece, const struct chunk *chunk,
+	uint32_t id, uint64_t address)
+{
+	const unsigned word = hits->shared->info->word_size;
+	struct tally *tally = &hits->tallies[id];
+	const enum site site = site_of(hits, address);
+	if (site_is_static(site)) {
+		hit_static(hits, piece, tally, site, address);
+		return;
+	}
+	// From where the words of the object begin.
+	const uint64_t offset = address - chunk->address - 2 * (uint64_t)word;
+	const uint64_t position = piece_position(piece) + (address - piece->view.address);
+	const uint64_t behind = position - tally->last;
+	if (chunk->size == 0) {
+		hit_alone(hits, piece, id, address, offset + word, behind);
+		tally->sites[site]++;
+	} else if (!chunk->used) {
+		tally->freed++;
+		return;
+	} else {
+		hit_in_object(hits, id, chunk, offset, behind, 1);
+	}
+	tally->last = position;
+	hits->recall.before = id;
+	hits->recall.before_address = address;
+	if (!tally->sated)
+		example_offer(piece, tally, site, address);
+}
+
+// ---- objects that look alike
+
+// Whether all that an object has are candidates of which nothing but counts is wanted.
+static bool object_is_dull(
+	struct hits *hits, const unsigned char *object, uint64_t marks, unsigned word)
+{
+	const enum byte_order order = hits->shared->info->order;
+	if (__builtin_popcountll(marks) > SHAPE_HITS)
+		return false;
+	for (; marks != 0; marks &= marks - 1) {
+		uint32_t id;
+		const uint64_t value =
+			word_load(object + (size_t)__builtin_ctzll(marks) * word, word, order);
+		if (word_identify(hits, value, &id) && !hits->tallies[id].sated)
+			return false;
+	}
+	return true;
+}
+
+// Tell the facts of all objects that looked like a shape.
+static void shape_tell(struct hits *hits, struct shape *shape, const struct shape_rest *rest)
+{
+	const unsigned word = hits->shared->info->word_size;
+	const enum byte_order order = hits->shared->info->order;
+	const struct recall kept = hits->recall;
+	const struct chunk chunk = {.size = (shape->words + (uint64_t)1) * word, .used = true};
+	// Far from all positions of pieces and of other shapes.
+	const uint64_t position = UINT64_C(1) << 63 | hits->told++ << POSITION_BITS;
+	hits->recall = (struct recall){.opener = NO_ID, .before = NO_ID};
+	unsigned i = 0;
+	for (uint64_t marks = shape->count > 0 ? shape->marks : 0; marks != 0; marks &= marks - 1) {
+		const uint64_t offset = (uint64_t)__builtin_ctzll(marks) * word;
+		const uint64_t loaded =
+			i < SHAPE_FIRST ? shape->first[i] : rest->values[i - SHAPE_FIRST];
+		uint32_t id;
+		i++;
+		if (!word_identify(hits, word_swap(loaded, word, order), &id))
+			continue;
+		struct tally *tally = &hits->tallies[id];
+		hit_in_object(
+			hits, id, &chunk, offset, position + offset - tally->last, shape->count);
+		tally->last = position + offset;
+	}
+	hits->recall = kept;
+	shape->count = 0;
+}
+
+void hits_finish(struct hits *hits)
+{
+	for (size_t i = 0; i < SHAPES; i++)
+		shape_tell(hits, &hits->shapes[i], &hits->rests[i]);
+}
+
+// ---- regions of a piece
+
+enum region_kind {
+	REGION_OBJECT, // in use, all in the piece, of SHAPE_WORDS at most
+	REGION_CHUNK,  // any other chunk in use
+	REGION_FREE,
+	REGION_ALONE, // what no chunk covers
+};
+
+// Words of the view that belong together, and have candidates among them.
+struct region {
+	uint32_t first; // index in the view
+	uint32_t words;
+	uint64_t marks; // of an object
+	enum region_kind kind;
+};
+
+// The marks of up to 64 words.
+static inline uint64_t marks_at(const uint64_t *marks, size_t first, uint32_t words)
+{
+	const uint64_t low = marks[first / 64] >> (first % 64);
+	const uint64_t high = marks[first / 64 + 1] << 1 << (63 - first % 64);
+	return (low | high) & (UINT64_MAX >> (64 - words));
+}
+
+// See all hits in a region, which is in this chunk, or behind it if its size is 0.
+static __attribute__((noinline)) void region_see(struct hits *hits, const struct piece *piece,
+	size_t first, size_t words, const struct chunk *chunk)
+{
+	const unsigned word = hits->shared->info->word_size;
+	const enum byte_order order = hits->shared->info->order;
+	while (words > 0) {
+		const uint32_t part = (uint32_t)min_u64(words, 64);
+		uint64_t marks = marks_at(hits->marks, first, part);
+		for (; marks != 0; marks &= marks - 1) {
+			const uint64_t offset =
+				(first + (size_t)__builtin_ctzll(marks)) * (uint64_t)word;
+			uint32_t id;
+			if (word_identify(
+				    hits, word_load(piece->view.bytes + offset, word, order), &id))
+				hit_see(hits, piece, chunk, id, piece->view.address + offset);
+		}
+		first += part;
+		words -= part;
+	}
+}
+
+// The chunk whose size field is at an offset in the view.
+static inline struct chunk chunk_at(
+	const struct view *view, uint32_t listed, unsigned word, enum byte_order order)
+{
+	const uint32_t offset = listed & ~CHUNK_USED;
+	return (struct chunk){
+		.address = view->address + offset - word,
+		.size = word_load(view->bytes + offset, word, order) & ~(uint64_t)7,
+		.used = (listed & CHUNK_USED) != 0,
+	};
+}
+
+// An object in use. Most look like one that was seen before.
+static ALWAYS_INLINE void object_see(struct hits *hits, const struct piece *piece,
+	const struct region *region, unsigned word, enum byte_order order)
+{
+	const struct view *view = &piece->view;
+	const unsigned char *object = view->bytes + (size_t)region->first * word;
+	const size_t place = shape_place(hits->shared->hash, object, region->marks, word);
+	struct shape *shape = &hits->shapes[place];
+	struct shape_rest *rest = &hits->rests[place];
+	const bool is_static =
+		site_is_static(site_of(hits, view->address + (uint64_t)region->first * word));
+	if (!is_static && shape_matches(shape, rest, object, region->words, region->marks, word)) {
+		shape->count++;
+		return;
+	}
+	const struct chunk chunk =
+		chunk_at(view, (region->first - 1) * word | CHUNK_USED, word, order);
+	region_see(hits, piece, region->first, region->words, &chunk);
+	if (is_static || !object_is_dull(hits, object, region->marks, word) || !shape_yields(shape))
+		return;
+	shape_tell(hits, shape, rest);
+	shape_learn(shape, rest, object, region->words, region->marks, word);
+}
+
+static void region_feed(struct hits *hits, const struct piece *piece, const struct region *region)
+{
+	const unsigned word = hits->shared->info->word_size;
+	const struct view *view = &piece->view;
+	const uint32_t used = region->kind == REGION_CHUNK ? CHUNK_USED : 0;
+	struct chunk chunk = {.address = view->address + (uint64_t)region->first * word - word};
+	if (region->kind != REGION_ALONE)
+		chunk = chunk_at(
+			view, (region->first - 1) * word | used, word, hits->shared->info->order);
+	region_see(hits, piece, region->first, region->words, &chunk);
+}
+
+// The regions from a word on that have hits; all before is done. Returns their number.
+static ALWAYS_INLINE size_t regions_find(struct hits *hits, const struct piece *piece, size_t from,
+	unsigned word, enum byte_order order)
+{
+	const struct view *view = &piece->view;
+	const struct chunks *chunks = piece->chunks;
+	const uint64_t all = view->size / word;
+	struct region *region = hits->regions;
+	uint64_t at = from;
+	for (size_t i = 0; i < chunks->count; i++) {
+		const uint32_t listed = chunks->list[i];
+		const struct chunk chunk = chunk_at(view, listed, word, order);
+		const uint64_t first = listed / word + 1, words = chunk.size / word - 1;
+		if (first - 1 > at)
+			*region++ = (struct region){
+				(uint32_t)at, (uint32_t)(first - 1 - at), 0, REGION_ALONE};
+		at = first + words;
+		// No branch: whether an object has any is chance.
+		if (words <= SHAPE_WORDS && at <= all) {
+			const uint64_t marks = marks_at(hits->marks, first, (uint32_t)words);
+			*region = (struct region){(uint32_t)first, (uint32_t)words, marks,
+				chunk.used ? REGION_OBJECT : REGION_FREE};
+			region += marks != 0;
+		} else if (first < all) {
+			*region++ = (struct region){(uint32_t)first,
+				(uint32_t)(min_u64(at, all) - first), 0,
+				chunk.used ? REGION_CHUNK : REGION_FREE};
+		}
+	}
+	if (at < all)
+		*region++ = (struct region){(uint32_t)at, (uint32_t)(all - at), 0, REGION_ALONE};
+	return (size_t)(region - hits->regions);
+}
+
+// ---- one piece
+
+// What lies before the piece, as far as it matters: if an object is known that reaches into the
+// piece, only that; or else what is behind the last chunk. Nothing of it is counted.
+static void context_feed(struct hits *hits, const struct piece *piece)
+{
+	const struct hits_shared *shared = hits->shared;
+	const unsigned word = shared->info->word_size;
+	const enum byte_order order = shared->info->order;
+	const struct chunk *before = &piece->chunks->before;
+	const uint64_t since = piece->view.address - before->address;
+	const size_t size = (size_t)min_u64(piece->context, since - min_u64(since, word));
+	const unsigned char *bytes = piece->view.bytes - size;
+	const uint64_t address = piece->view.address - size;
+	hits->recall = (struct recall){.opener = NO_ID, .before = NO_ID};
+	if (before->size != 0 && !before->used)
+		return;
+	if (before->size != 0)
+		hits->recall.chunk = before->address;
+	uint32_t id;
+	for (size_t i = 0; i < piece->opening_size && hits->recall.opener == NO_ID; i += word) {
+		const uint64_t value = word_load(piece->opening + i, word, order);
+		if (ranges_have(shared->ranges, value) && word_identify(hits, value, &id))
+			hits->recall.opener = id;
+	}
+	struct sifted ignored = {0};
+	shared->sift(shared->sifter, bytes, size / word, hits->marks, &ignored);
+	for (size_t i = 0; i < MARKS_WORDS(size / word); i++)
+		for (uint64_t marks = hits->marks[i]; marks != 0; marks &= marks - 1) {
+			const size_t offset = (i * 64 + (size_t)__builtin_ctzll(marks)) * word;
+			if (site_is_static(site_of(hits, address + offset)) ||
+				!word_identify(hits, word_load(bytes + offset, word, order), &id))
+				continue;
+			hits->tallies[id].last = piece_position(piece) - size + offset;
+			hits->recall.before = id;
+			hits->recall.before_address = address + offset;
+		}
+}
+
+// What the chunk before the piece has of it, or if there is none what comes before the first chunk.
+// Returns the number of words.
+static size_t before_feed(struct hits *hits, const struct piece *piece)
+{
+	const unsigned word = hits->shared->info->word_size;
+	const struct chunks *chunks = piece->chunks;
+	const struct chunk *before = &chunks->before;
+	const size_t all = piece->view.size / word;
+	size_t words = chunks->count > 0 ? chunks->list[0] / word : all;
+	if (before->size != 0)
+		words = (size_t)min_u64(
+			all, (before->address + before->size + word - piece->view.address) / word);
+	region_see(hits, piece, 0, words, before);
+	return words;
+}
+
+static ALWAYS_INLINE void piece_feed(
+	struct hits *hits, const struct piece *piece, unsigned word, enum byte_order order)
+{
+	const size_t from = before_feed(hits, piece);
+	const size_t count = regions_find(hits, piece, from, word, order);
+	for (size_t i = 0; i < count; i++)
+		if (hits->regions[i].kind == REGION_OBJECT)
+			object_see(hits, piece, &hits->regions[i], word, order);
+		else
+			region_feed(hits, piece, &hits->regions[i]);
+}
+
+void hits_feed(struct hits *hits, const struct piece *piece)
+{
+	const struct hits_shared *shared = hits->shared;
+	const unsigned word = shared->info->word_size;
+	const enum byte_order order = shared->info->order;
+	const size_t words = piece->view.size / word;
+	context_feed(hits, piece);
+	hits->words += words;
+	shared->sift(shared->sifter, piece->view.bytes, words, hits->marks, &hits->sifted);
+	// Made for the usual case, and for the rest.
+	if (word == 8 && order == ORDER_NATIVE)
+		piece_feed(hits, piece, 8, ORDER_NATIVE);
+	else
+		piece_feed(hits, piece, word, order);
+}
+
+void hits_feed_cells(struct hits *hits, const struct view *view, uint32_t *cells)
+{
+	const struct hits_shared *shared = hits->shared;
+	const unsigned word = shared->info->word_size;
+	const enum byte_order order = shared->info->order;
+	const size_t words = view->size / word;
+	struct sifted ignored = {0};
+	shared->sift(shared->sifter, view->bytes, words, hits->marks, &ignored);
+	for (size_t i = 0; i < MARKS_WORDS(words); i++)
+		for (uint64_t marks = hits->marks[i]; marks != 0; marks &= marks - 1) {
+			const size_t at = i * 64 + (size_t)__builtin_ctzll(marks);
+			const uint64_t value = word_load(view->bytes + at * word, word, order);
+			uint32_t *cell = &cells[candidate_cell(shared->hash, value)];
+			*cell += *cell != UINT32_MAX && ranges_have(shared->ranges, value);
+		}
+}
+
+// ---- memory
+
+static size_t regions_max(const struct image_info *info, size_t size)
+{
+	// Each chunk, and what is behind it.
+	return 2 * chunks_max(size, info->word_size) + 1;
+}
+
+size_t hits_memory(const struct image_info *info, size_t size)
+{
+	return MARKS_WORDS(size / info->word_size) * sizeof(uint64_t) +
+	       regions_max(info, size) * sizeof(struct region) +
+	       SHAPES * (sizeof(struct shape) + sizeof(struct shape_rest));
+}
+
+bool hits_init(struct hits *hits, const struct hits_shared *shared, size_t size, struct error *err)
+{
+	const size_t words = max_u64(size, CONTEXT) / shared->info->word_size;
+	*hits = (struct hits){
+		.shared = shared,
+		.marks = calloc(MARKS_WORDS(words), sizeof *hits->marks),
+		.regions = calloc(regions_max(shared->info, size), sizeof *hits->regions),
+		.shapes = calloc(SHAPES, sizeof *hits->shapes),
+		.rests = calloc(SHAPES, sizeof *hits->rests),
+	};
+	if (hits->marks != NULL && hits->regions != NULL && hits->shapes != NULL &&
+		hits->rests != NULL)
+		return true;
+	hits_deinit(hits);
+	return error_memory(err);
+}
+
+void hits_deinit(struct hits *hits)
+{
+	hits_forget(hits);
+	free(hits->marks);
+	free(hits->regions);
+	free(hits->shapes);
+	free(hits->rests);
+	*hits = (struct hits){0};
+}
+
+bool hits_reset(struct hits *hits, uint32_t most, size_t memory, struct error *err)
+{
+	hits_forget(hits);
+	memset(hits->shapes, 0, SHAPES * sizeof *hits->shapes);
+	// Zeros that are not touched take no memory.
+	hits->tallies = calloc((size_t)most + 1, sizeof *hits->tallies);
+	if (hits->tallies == NULL)
+		return error_memory(err);
+	return facts_init(&hits->facts, hits->shared->hash, memory, err);
+}
+
+void hits_forget(struct hits *hits)
+{
+	free(hits->tallies);
+	facts_deinit(&hits->facts);
+	hits->tallies = NULL;
+	hits->full = false;
+	hits->words = 0;
+	hits->sifted = (struct sifted){0};
+	memset(hits->recent, 0, sizeof hits->recent);
+}
