@@ -148,3 +148,36 @@ walk() {
 		timeout -s KILL 120 "$heap" ${SEED:+-s "$SEED"} -r 1500 "$fixtures/heap.$name.core"
 	done
 }
+
+@test "the layouts of all versions of glibc since 2.12, 32 and 64 bit, both byte orders" {
+	local core=$BATS_TEST_TMPDIR/core version kind what right
+	for version in 2.12 2.19 2.26 2.28 2.30 2.31 2.36 2.42 2.43; do
+		for kind in class=64 endian=big class=32 "class=32 align=8" "class=32 endian=big" \
+			"class=32 endian=big align=8"; do
+			# shellcheck disable=SC2086 # words
+			right=$(mkheap "$core" "$version" $kind)
+			output=$("$heap" "$core" 2>/dev/null)
+			for what in in_use binned fast cached; do
+				echo "$version $kind: $what"
+				equal "$(jq -c ".$what" <<<"$output")" "$(jq -c ".$what" <<<"$right")"
+			done
+			is ".break_count == 0 and .lists_broken == 0 and .claimed == $((0x20000))"
+		done
+	done
+}
+
+@test "a heap of a terabyte that is a hole in the file takes no time and no memory" {
+	local core=$BATS_TEST_TMPDIR/core
+	mkheap "$core" 2.36
+	# The heap's segment, the last one, goes on, and so does the file, as a hole.
+	perl -e 'open my $file, "+<:raw", $ARGV[0] or die; local $/; my $bytes = <$file>;
+		my ($phoff, $size, $count) = (unpack("Q<", substr $bytes, 32), unpack("S<2", substr $bytes, 54));
+		my $at = $phoff + ($count - 1) * $size;
+		my $offset = unpack "Q<", substr $bytes, $at + 8;
+		seek $file, $at + 32, 0; print $file pack "Q<2", 1 << 40, 1 << 40;
+		truncate $file, $offset + (1 << 40) or exit 3' "$core" || skip "the file system has no files of a terabyte"
+	ulimit -t 10
+	output=$("$heap" -j 2 "$core" 2>/dev/null)
+	is '.in_use.count > 200 and .outside > 1000000000000'
+	[ "$(peak "$heap" "$core" 2>&1 >/dev/null | tail -1)" -lt 100000 ]
+}

@@ -74,12 +74,25 @@ bool cache_is_likely(const struct chains *chains, const unsigned char *chunk, ui
 
 // ---- following lists
 
-enum links { LINKS_UNKNOWN, LINKS_PLAIN, LINKS_HIDDEN };
+// Links are as they are, or hidden.
+enum links { LINKS_PLAIN, LINKS_HIDDEN, LINKS_COUNT };
+
+// So many chunks of a list are enough to see how they are linked.
+#define TRIAL_MAX 1000
 
 struct cleaner {
 	const struct chains *chains;
 	struct heap *heap;
 	enum links links;
+	size_t right[LINKS_COUNT]; // lists that are sound if links are so
+	bool trial;		   // only find that out
+};
+
+// A list of chunks of some sizes. Pointers lead so many bytes into a chunk.
+struct list {
+	uint64_t first, ahead;
+	uint64_t least, most;
+	size_t limit; // it has no more chunks
 };
 
 // Whether a chunk in use begins at address, and its size.
@@ -99,50 +112,63 @@ static bool chunk_in_use(
 	return true;
 }
 
-// What the link at address leads to: to what is `ahead` bytes into a chunk, or to the end of the
-// list, 0. False if neither.
-static bool link_follow(struct cleaner *cleaner, uint64_t address, uint64_t ahead, uint64_t *ret)
+// The chunk that a pointer of a list leads to, if it is one.
+static bool list_chunk(const struct cleaner *cleaner, const struct list *list, uint64_t pointer,
+	size_t *slot, uint64_t *size)
 {
-	uint64_t stored, size;
-	size_t slot;
-	if (!image_read_word(cleaner->chains->image, address, &stored))
-		return false;
-	const uint64_t shown = stored ^ address >> 12;
-	const bool hidden = shown == 0 || chunk_in_use(cleaner, shown - ahead, &slot, &size);
-	const bool plain = stored == 0 || chunk_in_use(cleaner, stored - ahead, &slot, &size);
-	if (cleaner->links == LINKS_UNKNOWN && hidden != plain)
-		cleaner->links = hidden ? LINKS_HIDDEN : LINKS_PLAIN;
-	*ret = cleaner->links == LINKS_PLAIN ? stored : shown;
-	return cleaner->links == LINKS_PLAIN ? plain : hidden;
+	return chunk_in_use(cleaner, pointer - list->ahead, slot, size) && *size >= list->least &&
+	       *size <= list->most;
 }
 
-// Take the chunks of a list off those in use. The link of a chunk is two words into it. Sizes are
-// from least to most. Returns how many there were.
-static size_t list_clear(struct cleaner *cleaner, uint64_t first, uint64_t ahead, uint64_t least,
-	uint64_t most, size_t limit, struct heap_tally *tally)
+// The link of a chunk, two words into it.
+static bool link_read(
+	const struct cleaner *cleaner, uint64_t chunk, enum links links, uint64_t *ret)
+{
+	const uint64_t at = chunk + cleaner->heap->header;
+	if (!image_read_word(cleaner->chains->image, at, ret))
+		return false;
+	if (links == LINKS_HIDDEN)
+		*ret ^= at >> 12;
+	return true;
+}
+
+// Note with what kind of links the list ends as it should.
+static void list_try(struct cleaner *cleaner, const struct list *list)
+{
+	for (enum links links = 0; links < LINKS_COUNT; links++) {
+		uint64_t at = list->first, size;
+		size_t slot, count = 0;
+		while (at != 0 && count < TRIAL_MAX && count < list->limit &&
+			list_chunk(cleaner, list, at, &slot, &size) &&
+			link_read(cleaner, at - list->ahead, links, &at))
+			count++;
+		cleaner->right[links] += at == 0 || count == TRIAL_MAX;
+	}
+}
+
+// Take the chunks of a list off those in use.
+static void list_clear(struct cleaner *cleaner, const struct list *list, struct heap_tally *tally)
 {
 	struct heap *heap = cleaner->heap;
-	uint64_t at = first, size;
-	size_t slot, count = 0;
-	for (; at != 0; count++) {
-		const uint64_t chunk = at - ahead;
-		// A ring ends here too: what has been seen is no longer in use.
-		if (count == limit || !chunk_in_use(cleaner, chunk, &slot, &size) || size < least ||
-			size > most)
-			break;
-		const bool sound = link_follow(cleaner, chunk + heap->header, ahead, &at);
+	uint64_t at = list->first, size;
+	size_t slot;
+	if (cleaner->trial) {
+		list_try(cleaner, list);
+		return;
+	}
+	// A ring ends too: what has been seen is no longer in use.
+	for (size_t count = 0;
+		at != 0 && count < list->limit && list_chunk(cleaner, list, at, &slot, &size);
+		count++) {
 		heap->cells[slot / 64].used &= ~((uint64_t)1 << slot % 64);
 		heap->in_use.count--;
 		heap->in_use.bytes -= size;
 		tally->count++;
 		tally->bytes += size;
-		if (!sound) {
-			count++;
+		if (!link_read(cleaner, at - list->ahead, cleaner->links, &at))
 			break;
-		}
 	}
 	heap->lists_broken += at != 0;
-	return count;
 }
 
 // The sizes of chunks in a list of a cache. With words of 4 bytes, alignment is 8 or 16.
@@ -202,13 +228,13 @@ static void cache_clear(struct cleaner *cleaner, uint64_t address)
 		if (chains->word == 8 || !cache_is_sound(cleaner, &layout, &cache, alignment))
 			return;
 	}
-	heap->caches++;
+	heap->caches += !cleaner->trial;
 	for (unsigned i = 0; i < layout.bins; i++) {
-		uint64_t least, most;
-		bin_sizes(heap, i, alignment, &least, &most);
-		if (cache.entries[i] != 0)
-			list_clear(cleaner, cache.entries[i], heap->header, least, most, CACHED_MAX,
-				&heap->cached);
+		struct list list = {
+			.first = cache.entries[i], .ahead = heap->header, .limit = CACHED_MAX};
+		bin_sizes(heap, i, alignment, &list.least, &list.most);
+		if (list.first != 0)
+			list_clear(cleaner, &list, &heap->cached);
 	}
 }
 
@@ -228,7 +254,9 @@ static void fastbins_clear(struct cleaner *cleaner, const struct arena *arena)
 		const uint64_t index = (size >> (word == 8 ? 4 : 3)) - 2;
 		if (index + i != 10 && (word == 8 || index + i != 11))
 			continue;
-		list_clear(cleaner, first, 0, size, size, SIZE_MAX, &heap->fast);
+		const struct list list = {
+			.first = first, .least = size, .most = size, .limit = SIZE_MAX};
+		list_clear(cleaner, &list, &heap->fast);
 	}
 }
 
@@ -236,8 +264,14 @@ void lists_clear(const struct chains *chains, const struct addresses *caches,
 	const struct arenas *arenas, struct heap *heap)
 {
 	struct cleaner cleaner = {.chains = chains, .heap = heap};
-	for (size_t i = 0; i < caches->count; i++)
-		cache_clear(&cleaner, caches->list[i]);
-	for (size_t i = 0; i < arenas->count; i++)
-		fastbins_clear(&cleaner, &arenas->list[i]);
+	for (unsigned pass = 0; pass < 2; pass++) {
+		cleaner.trial = pass == 0;
+		for (size_t i = 0; i < caches->count; i++)
+			cache_clear(&cleaner, caches->list[i]);
+		for (size_t i = 0; i < arenas->count; i++)
+			fastbins_clear(&cleaner, &arenas->list[i]);
+		cleaner.links = cleaner.right[LINKS_HIDDEN] > cleaner.right[LINKS_PLAIN]
+					? LINKS_HIDDEN
+					: LINKS_PLAIN;
+	}
 }

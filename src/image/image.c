@@ -459,6 +459,7 @@ uint64_t image_next(const struct image *image, uint64_t address)
 		next = min_u64(next, address + min_u64(end - inside, UINT64_MAX - address));
 	}
 	return next;
+}
 
 size_t image_read_registers(const struct image *image, size_t index, void *buffer, size_t size)
 {
