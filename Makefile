@@ -101,8 +101,12 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
+$(BUILD)/test-heap $(BUILD)/test-lost: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
-FUZZ := $(sort $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))))
+FUZZ := $(filter-out replay $(if $(filter 1,$(HAVE_JANSSON)),,answer report saved) $(if $(filter 1,$(HAVE_LIBARCHIVE)),,packed),$(sort \
+	$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))))
 FUZZ_SECONDS ?= 60
 FUZZ_ENGINE ?= tests/fuzz/replay.c
 $(BUILD)/fuzz-%: tests/fuzz/%.c tests/fuzz/fuzz.h tests/fuzz/replay.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
@@ -119,11 +123,11 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-check: all $(BUILD)/test-engine $(BUILD)/test-filter $(FUZZ:%=$(BUILD)/fuzz-%)
+check: all $(BUILD)/test-engine $(BUILD)/test-filter $(BUILD)/test-heap $(BUILD)/test-lost $(FUZZ:%=$(BUILD)/fuzz-%)
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(FUZZ:%=$(BUILD)/asan/fuzz-%)
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(BUILD)/asan/test-heap $(BUILD)/asan/test-lost $(FUZZ:%=$(BUILD)/asan/fuzz-%)
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
 
 demo:

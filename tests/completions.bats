@@ -24,7 +24,7 @@ complete_fish() {
 	fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$completions/topleak.fish" "$1" | cut -f 1
 }
 
-# complete_zsh LINE: what zsh shows after LINE and two tabs
+# complete_zsh LINE TEXT: what zsh shows after LINE and two tabs, until TEXT is in it
 complete_zsh() {
 	mkdir -p "$BATS_TEST_TMPDIR/functions"
 	cp "$completions/topleak.zsh" "$BATS_TEST_TMPDIR/functions/_topleak"
@@ -35,11 +35,15 @@ complete_zsh() {
 		zpty -w shell "echo set\"\"up"
 		while zpty -r shell text && [[ $text != *setup* ]]; do :; done
 		zpty -w -n shell "$2"$'"'\t\t'"'
-		sleep 2
-		zpty -w -n shell $'"'\x15'"'"exit"$'"'\n'"'
-		while zpty -r shell text; do print -r -- "$text"; done
+		shown=
+		for ((tries = 0; tries < 600; tries++)); do
+			while zpty -rt shell text; do shown+=$text; done
+			[[ $shown != *$3* ]] || break
+			sleep 0.1
+		done
+		print -r -- "$shown"
 		zpty -d shell
-	' zsh "$BATS_TEST_TMPDIR/functions" "$1"
+	' zsh "$BATS_TEST_TMPDIR/functions" "$1" "$2"
 }
 
 @test "bash completes options, their words, lists of words, and process ids" {
@@ -63,9 +67,9 @@ complete_zsh() {
 
 @test "zsh completes options and their words" {
 	needs zsh
-	contains "$(complete_zsh 'topleak --debugi')" "--debuginfod"
-	contains "$(complete_zsh 'topleak --output j')" "json"
-	contains "$(complete_zsh 'topleak --endian ')" "little"
+	contains "$(complete_zsh 'topleak --debugi' "--debuginfod")" "--debuginfod"
+	contains "$(complete_zsh 'topleak --output j' "json")" "json"
+	contains "$(complete_zsh 'topleak --endian ' "little")" "little"
 }
 
 @test "the completions know the options of --help, and no others" {

@@ -27,7 +27,7 @@ setup_file() {
 	LD_PRELOAD=./alive.so ./service 8M >truth 3>&- &
 	echo "echo $!" >>bin/pidof
 	echo $! >pid
-	until [ -s truth ]; do sleep 0.1; done
+	await test -s truth
 }
 
 teardown_file() {

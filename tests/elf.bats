@@ -18,7 +18,7 @@ good='{ vaddr => 0x10000, words => [(0x600d) x 9] }'
 
 # survives WHAT: topleak ends by itself in time with status 0 or 1 and says something, in a few lines
 survives() {
-	run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$core"
+	run --separate-stderr limited "$TOPLEAK" --no-names "$core"
 	[ "$status" -le 1 ] && [ "${#stderr_lines[@]}" -le 3 ] && [ -n "$output$stderr" ] ||
 		{ printf '%s: status %d\n%s\n%s\n' "$1" "$status" "$output" "$stderr" && false; }
 }
@@ -93,7 +93,7 @@ survives() {
 
 @test "a hole in the file is zeros that are counted, not read" {
 	mkcore "$core" "segments => [{ vaddr => 0x1004, bytes => 'abcd', hole => 1 << 38, tail => pack('Q<2', 1, 1) }]"
-	run --separate-stderr -0 timeout 20 "$TOPLEAK" --no-names "$core"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names "$core"
 	equal "$output" "0x0000000000000000 : 34359738368
 0x0000000000000001 : 2"
 }

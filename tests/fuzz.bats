@@ -11,7 +11,7 @@ replay() {
 	target=$(dirname "$TOPLEAK")/fuzz-$1
 	[ -x "$target" ] || skip "make check builds it: $target"
 	"$repo/tests/fuzz/seed" "$BATS_TEST_TMPDIR"
-	timeout -s KILL 120 "$target" "$BATS_TEST_TMPDIR/$1"/* $(find "$repo/tests/fuzz/failed/$1" -type f 2>/dev/null)
+	limited "$target" "$BATS_TEST_TMPDIR/$1"/* $(find "$repo/tests/fuzz/failed/$1" -type f 2>/dev/null)
 }
 
 @test "dumps and programs" {
@@ -30,6 +30,29 @@ replay() {
 	replay report
 }
 
+@test "whole questions: command lines, dumps, programs, what they are compared with" {
+	replay answer
+}
+
+@test "dumps that come in order: the words of the plain file" {
+	replay packed
+}
+
+@test "texts, words, fields and layouts against plain loops" {
+	replay find
+}
+
+@test "saved results" {
+	replay saved
+}
+
+@test "every target is replayed, and every input that failed has one" {
+	local path
+	for path in "$repo"/tests/fuzz/*.c "$repo"/tests/fuzz/failed/*; do
+		[[ $path == */fuzz/replay.c ]] || grep -q "^	replay $(basename "$path" .c)$" "$repo/tests/fuzz.bats" || { echo "$path" && false; }
+	done
+}
+
 @test "dumps that are cut at every byte, and dumps with a bit flipped" {
 	local target seed=${SEED:-$RANDOM}
 	echo "SEED=$seed"
@@ -46,5 +69,5 @@ replay() {
 			for (@all) { open my $out, ">:raw", "../x" . $n++ or die; print $out $_ }
 		}' "$seed"
 	cd ..
-	find . -maxdepth 1 -name 'x*' -print0 | sort -z | timeout -s KILL 300 xargs -0 "$target"
+	find . -maxdepth 1 -name 'x*' -print0 | sort -z | limited xargs -0 "$target"
 }

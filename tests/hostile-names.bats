@@ -10,7 +10,7 @@ setup() {
 
 # No run may take long.
 topleak() {
-	run --separate-stderr "$1" timeout 20 "$TOPLEAK" "${@:2}"
+	run --separate-stderr "$1" limited "$TOPLEAK" "${@:2}"
 }
 
 # Nothing but printable text and newlines in what was printed.
@@ -249,10 +249,10 @@ nt_file() {
 			}' victim $((seed + i)) 0 "$(stat -c %s victim)"
 		# The build-id often still agrees: that is what is wanted.
 		status=0
-		timeout 20 "$TOPLEAK" -n 100 core >out 2>err || status=$?
+		limited "$TOPLEAK" -n 100 core >out 2>err || status=$?
 		[ "$status" -eq 0 ] || { echo "status $status, SEED=$seed, i=$i" && cat err && false; }
 		strip -s victim 2>/dev/null || true
-		timeout 20 "$TOPLEAK" -n 100 core >out 2>err || { echo "SEED=$seed, i=$i" && cat err && false; }
+		limited "$TOPLEAK" -n 100 core >out 2>err || { echo "SEED=$seed, i=$i" && cat err && false; }
 	done
 	for ((i = 0; i < 40; i++)); do
 		cp good victim
@@ -266,7 +266,7 @@ nt_file() {
 				print $out chr rand 256;
 			}' damaged $((seed + i)) "$(stat -c %s damaged)"
 		status=0
-		timeout 20 "$TOPLEAK" -n 1000 damaged >out 2>err || status=$?
+		limited "$TOPLEAK" -n 1000 damaged >out 2>err || status=$?
 		[ "$status" -le 1 ] || { echo "status $status, SEED=$seed, i=$i" && cat err && false; }
 	done
 }

@@ -12,7 +12,7 @@ setup() {
 
 # quick ARG...: topleak ends within twenty seconds, whatever its status
 quick() {
-	run --separate-stderr timeout -s KILL 20 "$TOPLEAK" "$@"
+	run --separate-stderr limited "$TOPLEAK" "$@"
 	[ "$status" -le 1 ] || { echo "status $status" && false; }
 }
 

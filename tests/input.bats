@@ -13,9 +13,9 @@ setup() {
 	fails "$file: " "No such file or directory"
 	topleak -1 "$BATS_TEST_TMPDIR"
 	fails "$BATS_TEST_TMPDIR: " "irectory"
-	run --separate-stderr -1 timeout 10 "$TOPLEAK" /dev/zero
+	run --separate-stderr -1 limited "$TOPLEAK" /dev/zero
 	fails "/dev/zero: "
-	run --separate-stderr -1 timeout 10 "$TOPLEAK" /dev/null
+	run --separate-stderr -1 limited "$TOPLEAK" /dev/null
 	fails "/dev/null: "
 	: >"$file"
 	topleak -1 "$file"
@@ -28,7 +28,7 @@ setup() {
 	mkcore "$file.core" 'segments => [{ vaddr => 0x1000, words => [7, 7, 8] }]'
 	mkfifo "$file"
 	cat "$file.core" >"$file" 3>&- &
-	run --separate-stderr -0 timeout 10 "$TOPLEAK" --no-names -n 1 "$file"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names -n 1 "$file"
 	equal "$output" "0x0000000000000007 : 2"
 }
 

@@ -20,7 +20,7 @@ start() {
 	read -r ready <"$program.out"
 	[ "$ready" = ready ]
 	# The second thread, too, is to stand still.
-	sleep 0.2
+	[ "$1" != still ] || await stands_still "$pid" 2
 	"$TOPLEAK" --pid "$pid" -n 1 >/dev/null 2>"$program.err" || ! grep -q "may not read" "$program.err" || skip "processes may not be read here"
 }
 
@@ -45,8 +45,8 @@ rows() {
 		exec "$BATS_TEST_TMPDIR/still" "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/out" 3>&-
 	) &
 	pid=$!
-	until grep -qs ready "$BATS_TEST_TMPDIR/out"; do sleep 0.1; done
-	sleep 0.2
+	await grep -qs ready "$BATS_TEST_TMPDIR/out"
+	await stands_still "$pid" 2
 	topleak -0 --no-names -n 100000 --pid "$pid"
 	table=$output
 	topleak -0 -o json --pid "$pid"
@@ -77,6 +77,28 @@ rows() {
 	topleak -0 -n 40 "$BATS_TEST_TMPDIR/core.$pid"
 	# gcore leaves out what is unreadable.
 	equal "$(rows "$table" | grep -v 0x7777)" "$(rows "$output" | grep -v 0x7777)"
+}
+
+@test "looking closer at a process gives what its gcore core gives" {
+	needs gcore jq
+	start still "$BATS_TEST_TMPDIR"
+	gcore -o "$BATS_TEST_TMPDIR/core" "$pid" >/dev/null 2>&1 || skip "gcore does not work here"
+	local question live
+	while read -r question; do
+		# shellcheck disable=SC2086 # options and their arguments
+		topleak -0 -ojson -n 3 $question --pid "$pid"
+		live=$(jq -c 'del(.input, .scanned, .memory, .modules)' <<<"$output")
+		# shellcheck disable=SC2086
+		topleak -0 -ojson -n 3 $question "$BATS_TEST_TMPDIR/core.$pid"
+		equal "$live" "$(jq -c 'del(.input, .scanned, .memory, .modules)' <<<"$output")"
+		[ "$(jq '.found.count // .total // 1' <<<"$live")" -gt 0 ]
+	done <<-'END'
+		--find 0x1111111111111111
+		--find 0x3333333333333333 --member -8,8:uint32
+		--find 0x4444444444444444 --around=-1:2
+		--find 33333
+		--strings --min-length 200
+	END
 }
 
 @test "the coredump_filter is kept to" {
@@ -120,7 +142,7 @@ rows() {
 	start restless
 	local i
 	for i in {1..8}; do
-		run --separate-stderr -0 timeout 60 "$TOPLEAK" --no-names -n 100 -j 4 --pid "$pid"
+		run --separate-stderr -0 limited "$TOPLEAK" --no-names -n 100 -j 4 --pid "$pid"
 		[ "${#lines[@]}" -ge 10 ]
 		[ "${#stderr_lines[@]}" -le 1 ]
 		[ -z "$stderr" ] || contains "$stderr" "skipped"

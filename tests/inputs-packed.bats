@@ -35,7 +35,7 @@ large_core() {
 same() {
 	topleak -0 --no-names -n 50 "${@:2}" "$core"
 	local table=$output
-	run --separate-stderr -0 timeout 60 "$TOPLEAK" --no-names -n 50 "${@:2}" "$1"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names -n 50 "${@:2}" "$1"
 	equal "$output" "$table"
 }
 
@@ -57,6 +57,30 @@ spoil() {
 			same "$packed" -m "$memory" -w 4 -e big -j 4
 		done
 	done
+}
+
+# compressed: up to 255 bytes of standard input as compress(1) could write them, each as a code of 9 bits
+compressed() {
+	perl -e 'local $/; binmode STDIN;
+		print "\x1f\x9d\x90", pack "b*", join "", map { unpack "b9", pack "S<", $_ } unpack "C*", <STDIN>'
+}
+
+@test "compress: the table of the plain file; cut, damaged, or packed twice: what is left, or a message" {
+	local size
+	perl -e 'print pack "Q<*", map { $_ % 7 } 1 .. 26' >"$core"
+	compressed <"$core" >"$packed"
+	same "$packed" -r
+	for size in 2 3 4 100; do
+		head -c "$size" "$packed" >"$packed.cut"
+		run --separate-stderr "$TOPLEAK" -r --no-names "$packed.cut"
+		[ "$status" -eq $((size < 100)) ]
+	done
+	printf '\x1f\x9d\xff\1\2\3' >"$packed.odd"
+	topleak -1 "$packed.odd"
+	fails "its compress data are damaged or cut"
+	compressed <"$packed" >"$packed.twice"
+	topleak -1 -r "$packed.twice"
+	fails "its compress data are damaged or cut"
 }
 
 @test "every real core, in every format" {
@@ -113,7 +137,7 @@ spoil() {
 	mkcore "$core" 'segments => [{ vaddr => 0x1000, bytes => "x" x 3_000_000 },
 		map { { type => 4, vaddr => 0, offset => 2_000_000 - 1000 * $_, filesz => 64 } } 1 .. 1500]'
 	zstd -qf "$core" -o "$packed"
-	run --separate-stderr -0 timeout 30 "$TOPLEAK" --no-names -m 16M "$packed"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names -m 16M "$packed"
 	contains "$output" "0x7878787878787878 : 375000"
 }
 
@@ -235,10 +259,10 @@ spoil() {
 		for ((at = 0; at < size; at += at < 32 ? 5 : size / 11)); do
 			cp "$packed.whole" "$packed"
 			spoil 2 "$at" "$packed"
-			run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$packed"
+			run --separate-stderr limited "$TOPLEAK" --no-names "$packed"
 			[ "$status" -le 1 ] && [ -n "$output$stderr" ] || { echo "$packer spoilt at $at: $status" && false; }
 			head -c "$at" "$packed.whole" >"$packed"
-			run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$packed"
+			run --separate-stderr limited "$TOPLEAK" --no-names "$packed"
 			[ "$status" -le 1 ] && [ -n "$stderr" ] || { echo "$packer cut at $at: $status" && false; }
 		done
 	done
@@ -286,7 +310,7 @@ spoil() {
 		head -c 1073741824 /dev/zero | zstd -qc >"$packed.zeros"
 		for _ in {1..64}; do cat "$packed.zeros"; done
 	} >"$packed"
-	run --separate-stderr -0 timeout 20 "$TOPLEAK" --no-names "$packed"
+	run --separate-stderr -0 limited "$TOPLEAK" --no-names "$packed"
 	equal "$output" "0x0000000000000005 : 2"
 }
 
@@ -294,7 +318,7 @@ spoil() {
 	needs zstd
 	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [5, 5] }]'
 	zstd -q --ultra --long=31 --no-check -c <"$core" >"$packed"
-	run --separate-stderr timeout 20 "$TOPLEAK" --no-names "$packed"
+	run --separate-stderr limited "$TOPLEAK" --no-names "$packed"
 	[ "$status" -le 1 ] && [ -n "$output$stderr" ]
 }
 

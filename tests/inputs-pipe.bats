@@ -166,13 +166,24 @@ within() {
 
 @test "an interrupt ends the wait for a pipe that stands still" {
 	large_core
-	local status=0
-	{ cat "$core"; sleep 5; } | timeout --foreground -s INT --preserve-status 3 "$TOPLEAK" --no-names -m 16M - >"$core.table" 2>"$core.stderr" || status=$?
+	local status=0 pid
+	mkfifo "$core.fifo"
+	# Open for writing, too, so that it never ends.
+	"$TOPLEAK" --no-names -m 16M - <>"$core.fifo" >"$core.table" 2>"$core.stderr" 3>&- &
+	pid=$!
+	cat "$core" >"$core.fifo"
+	await has_read "$pid" "$(stat -c %s "$core")"
+	kill -INT "$pid"
+	wait "$pid" || status=$?
 	equal "$status" 130
 	contains "$(cat "$core.stderr")" "interrupted"
 	[ -s "$core.table" ]
 	status=0
-	sleep 5 | timeout --foreground -s TERM --preserve-status 1 "$TOPLEAK" - || status=$?
+	"$TOPLEAK" - <>"$core.fifo" 3>&- &
+	pid=$!
+	await catches "$pid" TERM
+	kill -TERM "$pid"
+	wait "$pid" || status=$?
 	equal "$status" 143
 }
 

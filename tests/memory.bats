@@ -77,11 +77,7 @@ table() {
 # interrupt SIGNAL COMMAND...: the signal comes as soon as the command handles it, before it has read much
 interrupt() {
 	"${@:2}" &
-	local number
-	number=$(kill -l "$1")
-	until [ $((0x$(awk '/^SigCgt:/ { print $2 }' "/proc/$!/status") >> (number - 1) & 1)) -eq 1 ]; do
-		sleep 0.01
-	done
+	await catches $! "$1"
 	kill -s "$1" $!
 	wait $!
 }

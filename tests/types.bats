@@ -50,7 +50,7 @@ with_allocator() {
 
 @test "jemalloc: the same" { with_allocator jemalloc libjemalloc.so.2; }
 @test "tcmalloc: the same" { with_allocator tcmalloc libtcmalloc_minimal.so.4; }
-@test "mimalloc: the same" { with_allocator mimalloc libmimalloc.so.2; }
+@test "mimalloc: the same" { with_allocator mimalloc libmimalloc.so; }
 
 @test "a stripped program: the same" {
 	needs strip

@@ -58,8 +58,8 @@ static size_t span_find(const struct word_query *query, uint64_t address)
 
 static void worker_place(struct worker *worker, const struct word_query *query, uint64_t address)
 {
-	const struct word_span *span = &query->spans[worker->span];
-	if (worker->span >= query->span_count || address < span->start || address >= span->end)
+	if (worker->span >= query->span_count || address < query->spans[worker->span].start ||
+		address >= query->spans[worker->span].end)
 		worker->span = span_find(query, address);
 	worker->span_counts[worker->span]++;
 	worker->count++;

@@ -43,7 +43,8 @@ void overlay_deinit(struct overlay *overlay)
 	*overlay = (struct overlay){0};
 }
 
-size_t overlay_read(const struct overlay *overlay, uint64_t address, void *buffer, size_t size)
+// The number of ranges that begin at address or before.
+static size_t ranges_up_to(const struct overlay *overlay, uint64_t address)
 {
 	size_t low = 0, high = overlay->count;
 	while (low < high) {
@@ -53,12 +54,24 @@ size_t overlay_read(const struct overlay *overlay, uint64_t address, void *buffe
 		else
 			high = middle;
 	}
-	if (low == 0)
+	return low;
+}
+
+size_t overlay_read(const struct overlay *overlay, uint64_t address, void *buffer, size_t size)
+{
+	const size_t count = ranges_up_to(overlay, address);
+	if (count == 0)
 		return 0;
-	const struct overlay_range *range = &overlay->ranges[low - 1];
+	const struct overlay_range *range = &overlay->ranges[count - 1];
 	const uint64_t inside = address - range->address;
 	if (inside >= range->size)
 		return 0;
 	return local_file_read(range->file, range->offset + inside, buffer,
 		(size_t)min_u64(size, range->size - inside));
+}
+
+uint64_t overlay_next(const struct overlay *overlay, uint64_t address)
+{
+	const size_t count = ranges_up_to(overlay, address);
+	return count < overlay->count ? overlay->ranges[count].address : UINT64_MAX;
 }

@@ -28,3 +28,5 @@ void overlay_deinit(struct overlay *overlay);
 
 // Read up to size bytes at address. Returns how many there are without a gap. Thread-safe.
 size_t overlay_read(const struct overlay *overlay, uint64_t address, void *buffer, size_t size);
+// Where the next range begins, after address; UINT64_MAX: nowhere.
+uint64_t overlay_next(const struct overlay *overlay, uint64_t address);

@@ -92,7 +92,6 @@ static bool packed_start(struct packed *packed, struct error *err)
 		[PACKING_LZ4] = ARCHIVE_FILTER_LZ4,
 		[PACKING_LZIP] = ARCHIVE_FILTER_LZIP,
 		[PACKING_LZOP] = ARCHIVE_FILTER_LZOP,
-		[PACKING_COMPRESS] = ARCHIVE_FILTER_COMPRESS,
 	};
 	archive_read_free(packed->archive);
 	archive_entry_free(packed->entry);
@@ -107,8 +106,12 @@ static bool packed_start(struct packed *packed, struct error *err)
 	packed->check = 0;
 	packed->several = false;
 	packed->piece_size = 0;
-	// ARCHIVE_WARN: a program would have to be run.
-	if (archive_read_append_filter(packed->archive, filters[packed->packing]) != ARCHIVE_OK)
+	// ARCHIVE_WARN: a program would have to be run. The filter for compress reads as soon as it is
+	// appended, before there is anything to read, and crashes; so this one has to be found.
+	if ((packed->packing == PACKING_COMPRESS
+			    ? archive_read_support_filter_compress(packed->archive)
+			    : archive_read_append_filter(packed->archive,
+				      filters[packed->packing])) != ARCHIVE_OK)
 		return error_set(err,
 			"%s: is packed with %s, which this libarchive cannot unpack by itself; "
 			"unpack it with: %s FILE | topleak -",
@@ -127,16 +130,20 @@ static bool packed_open_archive(struct packed *packed)
 		archive_read_set_callback_data(packed->archive, packed) != ARCHIVE_OK ||
 		archive_read_open1(packed->archive) != ARCHIVE_OK)
 		return false;
+	// That filter, and none: neither bytes that it does not know, nor one in another.
+	if (packed->packing == PACKING_COMPRESS && archive_filter_count(packed->archive) != 2)
+		return false;
 	const int status = archive_read_next_header2(packed->archive, packed->entry);
 	if (status == ARCHIVE_EOF)
 		packed->state = ENDED;
 	return status >= ARCHIVE_WARN;
 }
 
-// Where in the compressed data libarchive is.
+// Where in the compressed data libarchive is; 0 if it did not come so far as to say it.
 static uint64_t packed_at(const struct packed *packed)
 {
-	return (uint64_t)archive_filter_bytes(packed->archive, -1);
+	const la_int64_t at = archive_filter_bytes(packed->archive, -1);
+	return at > 0 ? (uint64_t)at : 0;
 }
 
 // Compare with the trailer of RFC 1952, check and size modulo 2^32, which libarchive does not look

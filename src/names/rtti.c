@@ -193,8 +193,10 @@ static bool range_each(const struct walk *walk, const struct module_range *range
 	const enum byte_order order = image_info(walk->image)->elf_order;
 	const uint64_t page = 4096;
 	unsigned char buffer[16 * 4096];
-	uint64_t at = range->start - range->start % walk->word;
-	while (at < range->end) {
+	uint64_t at = range->start;
+	// A range may be as large as a hostile dump likes.
+	while ((at = image_next(walk->image, at)) < range->end) {
+		at -= at % walk->word;
 		const size_t wanted = min_u64(sizeof buffer, range->end - at);
 		const size_t size = image_read(walk->image, at, buffer, wanted) / walk->word;
 		for (size_t i = 0; i < size; i++) {
@@ -210,6 +212,8 @@ static bool range_each(const struct walk *walk, const struct module_range *range
 				return false;
 		}
 		// What is missing is missing in whole pages.
+		if (size == 0 && at >= range->end - range->end % page)
+			break;
 		at = size > 0 ? at + size * walk->word : at - at % page + page;
 	}
 	return true;

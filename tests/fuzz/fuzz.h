@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,4 +35,23 @@ static inline uint64_t take(struct input *input, size_t bytes)
 	for (size_t i = 0; i < bytes && input->size > 0; i++, input->size--)
 		value |= (uint64_t)*input->data++ << (8 * i);
 	return value;
+}
+
+// The next bytes of the input as a part of their own.
+static inline struct input take_part(struct input *input, uint64_t size)
+{
+	const size_t length = size < input->size ? (size_t)size : input->size;
+	const struct input part = {input->data, length};
+	input->data += length;
+	input->size -= length;
+	return part;
+}
+
+// A file that has these bytes; path is where it can be opened until the descriptor is closed.
+static inline int memory_file(const uint8_t *data, size_t size, char path[static 32])
+{
+	const int fd = memfd_create("input", MFD_CLOEXEC);
+	CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	snprintf(path, 32, "/proc/self/fd/%d", fd);
+	return fd;
 }

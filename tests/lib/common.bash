@@ -59,6 +59,37 @@ sanitized() {
 	grep -q __asan_init "$TOPLEAK"
 }
 
+# limited COMMAND...: runs it with a minute of processor time, and kills what still hangs after ten minutes; a busy
+# machine does not make a test fail
+limited() {
+	(ulimit -t 60 && exec timeout -s KILL 600 "$@")
+}
+
+# await COMMAND...: waits until the command succeeds, ten minutes at most
+await() {
+	local tries
+	for ((tries = 0; tries < 30000; tries++)); do
+		! "$@" || return 0
+		sleep 0.02
+	done
+	echo "waited in vain: $*" && false
+}
+
+# Conditions of a process: it has a handler for the signal; it has read so many bytes; all its threads, so many,
+# wait for something.
+catches() {
+	local mask number
+	number=$(kill -l "$2")
+	mask=$(awk '/^SigCgt:/ { print $2 }' "/proc/$1/status")
+	[ $((0x${mask:-0} >> (number - 1) & 1)) -eq 1 ]
+}
+has_read() {
+	[ "$(awk '/^rchar:/ { print $2 }' "/proc/$1/io")" -ge "$2" ]
+}
+stands_still() {
+	[ "$(cat "/proc/$1"/task/*/status | grep -c '^State:.S')" -eq "$2" ]
+}
+
 # as_other COMMAND...: runs it as a user who may not read everything
 as_other() {
 	if [ "$(id -u)" -eq 0 ]; then
