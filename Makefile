@@ -101,6 +101,9 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
+$(BUILD)/test-heap $(BUILD)/test-lost: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
 FUZZ := $(filter-out replay $(if $(filter 1,$(HAVE_JANSSON)),,answer report saved) $(if $(filter 1,$(HAVE_LIBARCHIVE)),,packed),$(sort \
 	$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))))
@@ -120,7 +123,7 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-test-programs: all $(BUILD)/test-engine $(BUILD)/test-filter $(FUZZ:%=$(BUILD)/fuzz-%)
+test-programs: all $(addprefix $(BUILD)/test-,engine filter heap lost) $(FUZZ:%=$(BUILD)/fuzz-%)
 
 check: test-programs
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)

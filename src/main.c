@@ -66,6 +66,9 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 	bool ok = dump_open(&dump, path, exe, err);
 	if (ok)
 		ok = options->types	   ? answer_types(&dump, report, err)
+		     : options->leaks	   ? answer_leaks(&dump, report, err)
+		     : options->owners	   ? answer_owners(&dump, report, err)
+		     : options->path_given ? answer_path(&dump, report, err)
 		     : find_asked(options) ? answer_find(&dump, report, err)
 					   : answer_words(&dump, report, err);
 	progress_clear(&dump.progress);

@@ -16,3 +16,8 @@ setup() {
 @test "more than 2^32 equal words" {
 	"$engine" huge
 }
+
+@test "more than 2^32 equal words that no sample has seen" {
+	! sanitized || skip "sanitizers take a minute"
+	"$engine" huge slow
+}

@@ -279,7 +279,9 @@ static struct count_options options_make(struct stream *stream)
 		.min_count = random_below(3) == 0 ? 1 + random_below(200) : 1,
 		.word_size = stream->word_size,
 		.order = random_below(2) == 0 ? ORDER_LITTLE : ORDER_BIG,
-		.memory = (size_t)1 << (22 + random_below(5)),
+		// Less than the program allows: then little is much.
+		.memory = (size_t)1 << (stream->access == COUNT_ONCE ? 22 + random_below(5)
+								     : 16 + random_below(11)),
 		.threads = 1 + (unsigned)(random_below(3) == 0 ? random_below(8) : random_below(2)),
 		.stop = &stream->stop,
 	};

@@ -72,6 +72,13 @@ counts() {
 		alloc:12 open:24 pread:5 fstat:5 mmap:12
 }
 
+@test "the walk through the heaps: memory, threads" {
+	TOPLEAK=$(dirname "$TOPLEAK")/test-heap
+	[ -x "$TOPLEAK" ] || skip "no $TOPLEAK"
+	mkheap core 2.36
+	each 'TOPLEAK -j 2 -c core' "grep -v seconds" alloc:12 pthread_create:11
+}
+
 @test "SIGINT and SIGTERM at any read: what was found so far, marked as partial, status 130 and 143" {
 	local n
 	export FAULT FAULT_MARK=mark

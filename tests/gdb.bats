@@ -21,8 +21,12 @@ compared() {
 	gdb-names "$program" core 300
 }
 
-@test "bash" { compared bash -c 'for i in {1..2000}; do list[i]=$i; done; kill -ABRT $$'; }
-@test "perl" { compared perl -e 'my @list = map { { $_ => [$_] } } 1 .. 10000; kill ABRT => $$'; }
+@test "bash" {
+	compared bash -c 'for i in {1..2000}; do list[i]=$i; done; kill -ABRT $$'
+}
+@test "perl" {
+	compared perl -e 'my @list = map { { $_ => [$_] } } 1 .. 10000; kill ABRT => $$'
+}
 @test "gdb" { seconds=4 compared gdb -nx -q -ex 'file gdb' -ex 'python import os; os.abort()'; }
 @test "node" { compared node -e 'list = []; for (let i = 0; i < 1e5; i++) list.push({i}); process.abort()'; }
 @test "cmake: C++ with many libraries" { compared cmake -E sleep 9; }

@@ -60,6 +60,12 @@ void dump_time(const struct dump *dump, unsigned passes, unsigned threads);
 
 // The table of types, or what grew in it.
 bool answer_types(struct dump *dump, struct report *report, struct error *err);
+// The table of objects that nothing reaches any more, or what grew in it.
+bool answer_leaks(struct dump *dump, struct report *report, struct error *err);
+// Which types and places point at the objects of --type.
+bool answer_owners(struct dump *dump, struct report *report, struct error *err);
+// The shortest way from a root to an object.
+bool answer_path(struct dump *dump, struct report *report, struct error *err);
 // Look for names now: needed before the memory is read. False where that cannot be, with an error
 // that names option.
 bool dump_names(struct dump *dump, const char *option, struct error *err);

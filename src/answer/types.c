@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "answer/answer.h"
+#include "answer/table.h"
 #include "types/diff.h"
 #include "types/saved.h"
 #include "types/types.h"
@@ -15,12 +16,6 @@
 #define WHERE_WIDTH_MAX 32
 
 _Static_assert((int)REPORT_SITES == (int)SITE_COUNT, "the same places");
-
-// The other side of --diff.
-struct old_types {
-	const struct types_result *result; // NULL: there is none
-	struct report_old report;
-};
 
 static unsigned width_add(unsigned width, const char *text, unsigned most)
 {
@@ -95,6 +90,8 @@ static struct report_type row_of(const struct type *type, const struct types_res
 		.secondary = type->secondary,
 		.embedded = type->embedded,
 		.freed = type->freed,
+		.direct = type->direct,
+		.direct_bytes = type->direct_bytes,
 		.examples = type->examples,
 		.example_count = type->example_count,
 	};
@@ -102,11 +99,13 @@ static struct report_type row_of(const struct type *type, const struct types_res
 	return row;
 }
 
-static bool table_answer(struct types_result *result, const struct options *options,
-	struct report_head *head, struct report *report, struct error *err)
+static bool table_answer(struct types_result *result, const struct report_leaks *leaks,
+	const struct options *options, struct report_head *head, struct report *report,
+	struct error *err)
 {
 	struct report_malloc_size sizes[SIZE_FIELDS_MAX];
 	struct report_types types = head_of(result, sizes);
+	types.leaks = leaks;
 	size_t *rows = calloc(result->count + 1, sizeof *rows);
 	size_t count = 0;
 	if (rows == NULL)
@@ -140,21 +139,24 @@ static struct report_type growth_row(const struct growth *growth, const struct t
 		return row;
 	// Nothing of it is in the dump.
 	row.count = row.bytes = row.secondary = row.embedded = row.freed = 0;
+	row.direct = row.direct_bytes = 0;
 	row.share = 0;
 	row.example_count = 0;
 	memset(row.sites, 0, sizeof row.sites);
 	return row;
 }
 
-static bool diff_answer(const struct types_result *result, const struct old_types *old,
+static bool diff_answer(const struct types_result *result, const struct report_leaks *leaks,
+	const struct report_old *old_report, const struct types_result *old,
 	const struct options *options, struct report_head *head, struct report *report,
 	struct error *err)
 {
 	struct report_malloc_size sizes[SIZE_FIELDS_MAX];
 	struct report_types types = head_of(result, sizes);
+	types.leaks = leaks;
 	struct growth *rows;
 	size_t count;
-	if (!types_compare(result, old->result, (enum type_sort)options->sort, err, &rows, &count))
+	if (!types_compare(result, old, (enum type_sort)options->sort, err, &rows, &count))
 		return false;
 	size_t shown = 0;
 	for (size_t i = 0; i < count && shown < options->top; i++) {
@@ -165,7 +167,7 @@ static bool diff_answer(const struct types_result *result, const struct old_type
 		rows[shown++] = rows[i];
 	}
 	types.types = count;
-	types.old = &old->report;
+	types.old = old_report;
 	head->types = &types;
 	report_begin(report, head);
 	for (size_t i = 0; i < shown; i++) {
@@ -228,60 +230,61 @@ static char *modules_missing(const struct modules *modules)
 	return ret;
 }
 
-static bool old_find(const struct dump *now, const char *path, struct error *err, struct saved *ret)
+bool table_load_old(const struct dump *now, const char *mode, table_find *find, struct error *err,
+	struct saved *ret)
 {
+	const char *path = now->options->diff;
+	if (path == NULL)
+		return true;
+	if (saved_is(path)) {
+		if (!saved_load(path, mode, err, ret))
+			return false;
+		if (ret->result.count < ret->types)
+			diag_warn(now->diag,
+				"%s: has only %zu of %" PRIu64
+				" types, others seem to be new; save results "
+				"with -n 1000000",
+				path, ret->result.count, ret->types);
+		return true;
+	}
 	struct dump dump = {.options = now->options, .stop = now->stop, .diag = now->diag};
-	struct survey_result pass = {0};
 	progress_init(&dump.progress, now->progress.stream);
-	const bool ok = dump_open(&dump, path, now->exe, err) && dump_pass(&dump, err, &pass) &&
-			dump_settle(&dump, err) &&
-			types_find(dump.image, dump.names, &pass, err, &ret->result);
+	const bool ok = dump_open(&dump, path, now->exe, err) && find(&dump, err, &ret->result);
 	if (ok)
 		ret->missing = modules_missing(names_modules(dump.names));
-	survey_result_deinit(&pass);
 	progress_clear(&dump.progress);
 	dump_close(&dump);
 	return ok;
 }
 
-// The dump, or the saved result, that --diff names.
-static bool old_load(const struct dump *now, struct error *err, struct saved *ret)
+bool table_report(const struct dump *dump, struct types_result *result,
+	const struct report_leaks *leaks, const struct saved *saved, struct report_head *head,
+	struct report *report, struct error *err)
 {
-	const char *path = now->options->diff;
-	if (path == NULL)
-		return true;
-	if (!saved_is(path))
-		return old_find(now, path, err, ret);
-	if (!saved_load(path, err, ret))
-		return false;
-	if (ret->result.count < ret->types)
-		diag_warn(now->diag,
-			"%s: has only %zu of %" PRIu64
-			" types, others seem to be new; save results "
-			"with -n 1000000",
-			path, ret->result.count, ret->types);
-	return true;
+	const struct options *options = dump->options;
+	const struct report_old old = {
+		.path = options->diff,
+		.format = saved->path != NULL ? "json" : "elf-core",
+		.lower = saved->result.lower,
+		.doubt = saved->missing,
+	};
+	const bool ok = options->diff == NULL
+				? table_answer(result, leaks, options, head, report, err)
+				: diff_answer(result, leaks, &old, &saved->result, options, head,
+					  report, err);
+	head->types = NULL;
+	return ok && report_flush(report, err);
 }
 
 // ---- the whole
 
-static bool types_report(const struct dump *dump, struct types_result *result,
-	const struct saved *saved, struct report_head *head, struct report *report,
-	struct error *err)
+static bool types_find_old(struct dump *dump, struct error *err, struct types_result *ret)
 {
-	const struct options *options = dump->options;
-	const struct old_types old = {
-		.result = &saved->result,
-		.report = {.path = options->diff,
-			.format = saved->path != NULL ? "json" : "elf-core",
-			.lower = saved->result.lower,
-			.doubt = saved->missing},
-	};
-	const bool ok = options->diff == NULL
-				? table_answer(result, options, head, report, err)
-				: diff_answer(result, &old, options, head, report, err);
-	head->types = NULL;
-	return ok && report_flush(report, err);
+	struct survey_result pass = {0};
+	const bool ok = dump_pass(dump, err, &pass) && dump_settle(dump, err) &&
+			types_find(dump->image, dump->names, &pass, err, ret);
+	survey_result_deinit(&pass);
+	return ok;
 }
 
 bool answer_types(struct dump *dump, struct report *report, struct error *err)
@@ -291,10 +294,11 @@ bool answer_types(struct dump *dump, struct report *report, struct error *err)
 	struct types_result result = {0};
 	struct dump_head head = {0};
 	const char *mode = dump->options->diff != NULL ? "types-diff" : "types";
-	bool ok = old_load(dump, err, &saved) && dump_pass(dump, err, &pass);
+	bool ok = table_load_old(dump, "types", types_find_old, err, &saved) &&
+		  dump_pass(dump, err, &pass);
 	ok = ok && dump_head_init(dump, mode, pass.words, pass.partial, err, &head) &&
 	     types_find(dump->image, dump->names, &pass, err, &result) &&
-	     types_report(dump, &result, &saved, &head.head, report, err);
+	     table_report(dump, &result, NULL, &saved, &head.head, report, err);
 	if (ok) {
 		dump_finish(dump, &head);
 		dump_time(dump, pass.passes, pass.threads);

@@ -56,9 +56,13 @@ static const struct choice sorts[] = {
 static const struct option_spec specs[] = {
 	{"types", NULL, '\0', TYPE_FLAG, NULL, "print which types the objects are, their number and size",
 		FIELD(types), 0, 0, 0, NULL},
+	{"leaks", NULL, '\0', TYPE_FLAG, NULL, "print the objects that nothing reaches any more, by type",
+		FIELD(leaks), 0, 0, 0, NULL},
+	{"exact-pointers", NULL, '\0', TYPE_FLAG, NULL, "only pointers to the beginning of an object, or a base in it, count",
+		FIELD(exact_pointers), 0, 0, 0, NULL},
 	{"sort", NULL, '\0', TYPE_CHOICE, "KEY", "sort types by bytes (the default), count, size, or name",
 		FIELD(sort), FIELD(sort_given), 0, 0, sorts},
-	{"diff", NULL, '\0', TYPE_TEXT, "OLD", "print what types grew since another dump, or its saved -ojson",
+	{"diff", NULL, '\0', TYPE_TEXT, "OLD", "print what grew since another dump, or its saved -ojson",
 		FIELD(diff), 0, 0, 0, NULL},
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
 		FIELD(top), 0, 1, 1000000, NULL},
@@ -78,6 +82,10 @@ static const struct option_spec specs[] = {
 		FIELD(member_offset), 0, 0, 0, NULL},
 	{"memberType", NULL, '\0', TYPE_TEXT, "TYPE", "--member, as topleaked has it",
 		FIELD(member_type), 0, 0, 0, NULL},
+	{"owners", NULL, '\0', TYPE_FLAG, NULL, "which types and places point at the objects of --type, at which offset",
+		FIELD(owners), 0, 0, 0, NULL},
+	{"path", NULL, '\0', TYPE_NUMBER, "ADDRESS", "the shortest way from a root to the object at an address",
+		FIELD(path), FIELD(path_given), 0, UINT64_MAX, NULL},
 	{"around", NULL, '\0', TYPE_MAYBE, "FROM:TO", "the layout of what is found, word by word (-2:16)",
 		FIELD(around_range), FIELD(around), 0, 0, NULL},
 	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address where it is, not the first N",
@@ -341,29 +349,6 @@ struct use {
 	const char *name;
 };
 
-// What the table of types cannot honour, or needs it.
-static bool options_check_types(const struct options *options, struct error *err)
-{
-	const struct use excluded[] = {{options->kinds != 0, "--kind"},
-		{options->offset != 0, "--offset"}, {options->limit != UINT64_MAX, "--limit"},
-		{options->raw, "--raw"}, {options->no_names, "--no-names"},
-		{options->word_size != 0, "--word"}, {options->order_given, "--endian"},
-		{options->output == OUTPUT_GDB, "--output gdb"}};
-	const struct use needing[] = {
-		{options->sort_given, "--sort"}, {options->diff != NULL, "--diff"}};
-	if (!options->types) {
-		for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
-			if (needing[i].given)
-				return error_usage(err, "%s: needs --types", needing[i].name);
-		return true;
-	}
-	for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
-		if (excluded[i].given)
-			return error_usage(
-				err, "--types and %s: do not go together", excluded[i].name);
-	return true;
-}
-
 // The first one given; NULL if none.
 static const char *use_first(const struct use *uses)
 {
@@ -373,28 +358,62 @@ static const char *use_first(const struct use *uses)
 	return NULL;
 }
 
+// What the tables of types and of leaks cannot honour, or needs them.
+static bool options_check_tables(const struct options *options, struct error *err)
+{
+	const struct use excluded[] = {{options->kinds != 0, "--kind"},
+		{options->offset != 0, "--offset"}, {options->limit != UINT64_MAX, "--limit"},
+		{options->raw, "--raw"}, {options->no_names, "--no-names"},
+		{options->word_size != 0, "--word"}, {options->order_given, "--endian"},
+		{options->output == OUTPUT_GDB, "--output gdb"}};
+	const struct use needing[] = {
+		{options->sort_given, "--sort"}, {options->diff != NULL, "--diff"}};
+	const struct use asked[] = {{options->types, "--types"}, {options->leaks, "--leaks"},
+		{options->owners, "--owners"}, {options->path_given, "--path"}, {false, NULL}};
+	const char *question = use_first(asked);
+	if (options->exact_pointers && (question == NULL || options->types))
+		return error_usage(err, "--exact-pointers: needs --leaks, --owners or --path");
+	if (!options->types && !options->leaks) {
+		for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
+			if (needing[i].given)
+				return error_usage(
+					err, "%s: needs --types or --leaks", needing[i].name);
+	}
+	if (question == NULL)
+		return true;
+	for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+		if (excluded[i].given)
+			return error_usage(
+				err, "%s and %s: do not go together", question, excluded[i].name);
+	return true;
+}
+
 // There is one question in a run, and what refines one must have it.
 static bool options_check_question(const struct options *options, struct error *err)
 {
-	const struct use questions[] = {{options->types, "--types"},
+	const struct use questions[] = {{options->types, "--types"}, {options->leaks, "--leaks"},
 		{options->strings, "--strings"}, {options->find != NULL, "--find"},
-		{options->type != NULL, "--type"}, {false, NULL}};
+		{options->type != NULL, "--type"}, {options->path_given, "--path"}, {false, NULL}};
 	const char *question = use_first(questions);
 	for (const struct use *use = questions; use->name != NULL; use++)
 		if (use->given && use->name != question)
 			return error_usage(err, "%s and %s: one question in a run; choose one",
 				question, use->name);
-	if (options->kinds != 0 && question != NULL && !options->types)
+	if (options->kinds != 0 && question != NULL && !options->types && !options->leaks &&
+		!options->path_given)
 		return error_usage(
 			err, "--kind with %s: chooses among words that are counted", question);
 	const struct use refined[] = {{options->member != NULL, "--member"},
 		{options->member_offset != NULL, "--memberOffset"},
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
-		{options->all, "--all"}, {false, NULL}};
+		{options->all, "--all"}, {options->owners, "--owners"}, {false, NULL}};
 	const char *refinement = use_first(refined);
-	if (refinement != NULL && (question == NULL || options->strings || options->types))
+	if (refinement != NULL && (question == NULL || options->strings || options->types ||
+					  options->leaks || options->path_given))
 		return error_usage(err, "%s%s%s: needs --find 0x... or --type", refinement,
 			question != NULL ? " with " : "", question != NULL ? question : "");
+	if (options->owners && options->type == NULL)
+		return error_usage(err, "--owners with %s: needs --type", question);
 	if (options->min_length_given && !options->strings)
 		return error_usage(err, "--min-length%s%s: needs --strings",
 			question != NULL ? " with " : "", question != NULL ? question : "");
@@ -420,7 +439,7 @@ static bool options_check(const struct options *options, char **files, struct er
 			"files");
 	if (options->pid == 0 && options->file_count == 0)
 		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	return options_check_question(options, err) && options_check_types(options, err);
+	return options_check_question(options, err) && options_check_tables(options, err);
 }
 
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret)

@@ -35,7 +35,10 @@ struct options {
 	enum cpu_level level;		       // from the environment
 	uint64_t sort;			       // enum type_sort (types/types.h)
 	const char *diff;		       // NULL: not given
-	bool types, sort_given;
+	bool types, leaks, sort_given;
+	bool exact_pointers, owners;
+	uint64_t path; // address of an object to which the way is asked for
+	bool path_given;
 	const char *find;   // what to look for; NULL: nothing
 	const char *type;   // the class or symbol to look for; NULL: none
 	const char *member; // fields, as members_parse (find/member.h) has them; NULL: none

@@ -109,6 +109,7 @@ size_t counter_room(const struct counter *counter)
 		counter->best.capacity * sizeof *counter->best.rows +
 		counter->known.slots * 2 * sizeof(uint64_t) +
 		(sizeof *counter->cells << counter->cell_bits) + counter->wide.count / 8 * 9 +
+		(counter->loads_unknown ? counter->open_count / 8 : 0) +
 		counter->threads * worker_memory(counter->cell_bits, counter->known.slots);
 	// An eighth is kept back for the program around and what malloc adds.
 	const size_t usable = counter->options->memory / 8 * 7;

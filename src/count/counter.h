@@ -44,6 +44,8 @@ struct counter {
 	// A bit for each cell, or for each finer one if there are any: the words in it are wanted.
 	uint64_t *open;
 	size_t open_count;
+	bool loads_unknown; // cells say nothing of their words any more
+	struct sift *sift;  // while it is at work
 	struct best best;
 	// What a gathering pass looks for: words whose rank is in [low, high).
 	_Atomic count_rank low;
@@ -100,6 +102,19 @@ static inline uint64_t counter_value(const struct counter *counter, uint64_t wor
 	return word_swap(word, counter->options->word_size, counter->options->order);
 }
 
+// Words whose places in memory are fetched together: enough to hide the way there.
+#define BATCH 128
+
+// The words of count ones that are in open cells and can have a row go to the beginning. Returns
+// how many.
+size_t counter_filter(const struct counter *counter, void *words, size_t count);
+
+// Which of count cells a word with this hash is in.
+static inline size_t counter_cell_of(uint64_t hash, size_t count)
+{
+	return (size_t)((hash >> 32) * count >> 32);
+}
+
 static inline size_t counter_cell(const struct counter *counter, uint64_t hash)
 {
 	return (size_t)(hash >> (64 - counter->cell_bits));
@@ -107,6 +122,6 @@ static inline size_t counter_cell(const struct counter *counter, uint64_t hash)
 
 static inline bool counter_is_open(const struct counter *counter, uint64_t hash)
 {
-	const size_t cell = (hash >> 32) * counter->open_count >> 32;
+	const size_t cell = counter_cell_of(hash, counter->open_count);
 	return (counter->open[cell / 64] >> cell % 64 & 1) != 0;
 }

@@ -257,9 +257,6 @@ static bool tally_feed(struct worker *worker, const struct count_block *block)
 	return true;
 }
 
-// Words whose finer cells are fetched together: enough to hide the way to memory.
-#define BATCH 128
-
 // The other words go to the finer cells, and to the coarse ones when those are full.
 static bool tally_feed_wide(struct worker *worker, const struct count_block *block)
 {

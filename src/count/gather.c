@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 
+#include "count/huge.h"
+
 bool gather_init(struct gather *gather, size_t slots, struct error *err)
 {
-	gather->entries = calloc(slots, sizeof *gather->entries);
+	gather->entries = huge_alloc(slots * sizeof *gather->entries);
 	gather->slots = slots;
 	gather->used = 0;
 	return gather->entries != NULL || error_memory(err);
@@ -92,13 +94,14 @@ static void gather_narrow(struct gather *gather)
 	}
 }
 
-void gather_add(struct gather *gather, uint64_t word)
+void gather_add(struct gather *gather, uint64_t word, uint64_t times)
 {
 	size_t at = gather_home(gather, word);
 	while (gather->entries[at].count != 0 && gather->entries[at].word != word)
 		at = slot_after(gather, at);
 	struct gather_entry *entry = &gather->entries[at];
-	if (entry->count++ != 0)
+	entry->count += times;
+	if (entry->count != times)
 		return;
 	entry->word = word;
 	// Three quarters: probes stay short.

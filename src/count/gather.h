@@ -32,8 +32,8 @@ struct gather {
 
 bool gather_init(struct gather *gather, size_t slots, struct error *err);
 void gather_deinit(struct gather *gather);
-// Count the word once. Its rank is in the window.
-void gather_add(struct gather *gather, uint64_t word);
+// Count a word that occurs `times` times. Its rank is in the window.
+void gather_add(struct gather *gather, uint64_t word, uint64_t times);
 // The count of a word; 0 if it is not in the table.
 uint64_t gather_count(const struct gather *gather, uint64_t word);
 // Forget what has fallen out of the window and sort by word; the table only holds a list then, of

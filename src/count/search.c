@@ -5,16 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "count/counter.h"
-
-// Words whose finer cells are fetched together: enough to hide the way to memory.
-#define BATCH 128
+#include "count/sift.h"
 
 // ---- what a cell holds
 
 // As many words, or more, as the cell of a word with this hash holds.
 static uint64_t counter_load(const struct counter *counter, uint64_t hash)
 {
+	if (counter->loads_unknown)
+		return UINT64_MAX;
 	const uint64_t coarse = counter->cells[counter_cell(counter, hash)];
 	if (counter->wide.cells == NULL)
 		return coarse;
@@ -37,10 +36,10 @@ static count_rank counter_rank(const void *context, uint64_t word)
 	return rank_of_load(load) | hash_second(&counter->hash, word);
 }
 
-// The words of count ones at bytes that are in open cells and can have a row go to the beginning.
-static size_t batch_filter(const struct counter *counter, char *bytes, size_t count)
+size_t counter_filter(const struct counter *counter, void *words, size_t count)
 {
 	const unsigned size = counter->options->word_size;
+	char *bytes = words;
 	const struct counter local = {
 		.open = counter->open, .open_count = counter->open_count, .hash = counter->hash};
 	size_t used = 0;
@@ -63,7 +62,7 @@ static bool refine_feed(struct worker *worker, const struct count_block *block)
 	for (size_t i = 0; i < block->words; i += BATCH) {
 		char *bytes = (char *)worker->buffer + i * size;
 		const size_t count =
-			batch_filter(counter, bytes, (size_t)min_u64(BATCH, block->words - i));
+			counter_filter(counter, bytes, (size_t)min_u64(BATCH, block->words - i));
 		for (size_t k = 0; k < count; k++) {
 			const uint64_t word = word_load_native(bytes + k * size, size);
 			const uint64_t hash = hash_word(&counter->hash, word);
@@ -99,10 +98,14 @@ static bool gather_feed(struct worker *worker, const struct count_block *block)
 	for (size_t i = 0; i < block->words; i += BATCH) {
 		char *bytes = (char *)worker->buffer + i * size;
 		const size_t count =
-			batch_filter(counter, bytes, (size_t)min_u64(BATCH, block->words - i));
+			counter_filter(counter, bytes, (size_t)min_u64(BATCH, block->words - i));
 		const count_rank low = atomic_load_explicit(&counter->low, memory_order_relaxed);
-		for (size_t k = 0; k < count; k++) {
+		for (size_t k = 0; k < count;) {
 			const uint64_t word = word_load_native(bytes + k * size, size);
+			const size_t first = k;
+			do
+				k++;
+			while (k < count && word_load_native(bytes + k * size, size) == word);
 			const count_rank rank = counter_rank(counter, word);
 			if (rank < low || rank >= counter->high ||
 				known_has(&counter->known, hash_word(&counter->hash, word), word))
@@ -111,7 +114,7 @@ static bool gather_feed(struct worker *worker, const struct count_block *block)
 			if (rank >> 32 == counter->bar.count &&
 				counter_value(counter, word) > counter->bar.value)
 				continue;
-			gather_add(&worker->gather, word);
+			gather_add(&worker->gather, word, k - first);
 		}
 	}
 	return true;
@@ -262,6 +265,58 @@ static bool counter_gather(struct counter *counter, count_rank low, size_t slots
 	return ok;
 }
 
+// ---- more words than any table holds
+
+// Give the loads up, and the memory that they take: words have a rank by their hash only.
+static bool counter_forget_loads(struct counter *counter, struct error *err)
+{
+	wide_deinit(&counter->wide);
+	counter->loads_unknown = true;
+	if (!counter_open(counter, 64, err))
+		return false;
+	counter->open[0] = UINT64_MAX;
+	return true;
+}
+
+// Where a window begins that ends at `end` and has `fit` of the words below.
+static uint64_t window_begin(uint64_t end, uint64_t words, uint64_t fit)
+{
+	if (words <= fit)
+		return 0;
+	const uint64_t size = (uint64_t)((double)end * (double)fit / (double)words);
+	return end - min_u64(end, max_u64(1, size));
+}
+
+// All of the search, of `words` words. Those of a first window show what the last row is like, at
+// least; most of the others can be ruled out then.
+static bool counter_search_rare(struct counter *counter, uint64_t words, struct error *err)
+{
+	const count_rank base = rank_of_load(UINT64_MAX);
+	const size_t slots = counter_gather_slots(counter, UINT64_MAX);
+	const uint64_t fit = (uint64_t)slots * counter->threads / 2;
+	uint64_t end = UINT64_C(1) << 32; // ranks from base + end on are done
+	while (end > 0) {
+		const count_rank low = base + window_begin(end, words, fit);
+		if (!counter_gather(counter, low, counter_gather_slots(counter, words), err))
+			return false;
+		if (counter_stopped(counter))
+			break;
+		const uint64_t done = end - (counter->high - base);
+		words = (uint64_t)((double)words * (double)(end - done) / (double)end);
+		end -= done;
+		counter->bar = best_bar(&counter->best);
+		uint64_t before = UINT64_MAX;
+		while (words > fit && words < before / 2 && sift_useful(&counter->bar)) {
+			before = words;
+			if (!counter_sift(counter, end, words, err, &words))
+				return false;
+			if (words == 0 || counter_stopped(counter))
+				return true;
+		}
+	}
+	return true;
+}
+
 bool counter_search(struct counter *counter, struct error *err)
 {
 	counter->high = UINT64_MAX;
@@ -283,7 +338,11 @@ bool counter_search(struct counter *counter, struct error *err)
 		if (words == 0)
 			break;
 		// A table that would have to be narrowed often: sort the words finer first.
-		if (!fine && counter->high == UINT64_MAX && words / 4 > fit) {
+		const bool many = counter->high == UINT64_MAX && words / 4 > fit;
+		if (many && fine && counter->bar.count <= SIFT_BAR_MAX)
+			return counter_forget_loads(counter, err) &&
+			       counter_search_rare(counter, words, err);
+		if (many && !fine) {
 			if (!counter_refine(counter, words, err))
 				return false;
 		} else if (!counter_gather(

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "count/hash.h"
+#include "count/huge.h"
 
 // Words that wait for their cells to be fetched from memory.
 #define BATCH 256
@@ -130,7 +131,7 @@ static bool stream_shrink(struct stream *stream, struct error *err)
 {
 	size_t least = 0, kept = 0;
 	if (stream->cells == NULL)
-		stream->cells = calloc(stream->cell_count, sizeof *stream->cells);
+		stream->cells = huge_alloc(stream->cell_count * sizeof *stream->cells);
 	struct {
 		uint64_t word;
 		struct entry entry;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "count/tally.h"
 
-#include <string.h>
-
 // Words that are looked at together.
 #define GROUP 8
 
@@ -43,7 +41,11 @@ INLINE bool group_equal(const char *bytes, unsigned word_size)
 	if (word_load_native(bytes + word_size, word_size) != first ||
 		word_load_native(bytes + (GROUP - 1) * word_size, word_size) != first)
 		return false;
-	return memcmp(bytes, bytes + word_size, (GROUP - 1) * word_size) == 0;
+	uint64_t differ = 0;
+	UNROLL
+	for (size_t i = 2; i < GROUP - 1; i++)
+		differ |= word_load_native(bytes + i * word_size, word_size) ^ first;
+	return differ == 0;
 }
 
 INLINE void tally_sized(const struct tally *tally, const char *bytes, size_t count, unsigned size)

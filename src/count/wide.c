@@ -3,28 +3,25 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-// Pages of this size spare most misses of the TLB.
-#define HUGE_PAGE ((size_t)2 << 20)
+#include "base/bytes.h"
+#include "count/huge.h"
 
-bool wide_init(struct wide *wide, size_t count, struct error *err)
+#define CELLS_MIN 4096
+
+bool wide_init(struct wide *wide, size_t wanted, struct error *err)
 {
-	const size_t size = (count + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-	wide->cells = aligned_alloc(HUGE_PAGE, size);
-	if (wide->cells == NULL)
-		return error_memory(err);
+	const size_t count = max_u64(wanted, CELLS_MIN);
+	wide->cells = huge_alloc(count);
 	wide->count = count;
-	// Not the last one if it is not full: all of it would count as used.
-	(void)madvise((void *)wide->cells, count / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-	memset((void *)wide->cells, 0, count);
-	return true;
+	return wide->cells != NULL || error_memory(err);
 }
 
 void wide_deinit(struct wide *wide)
 {
 	free((void *)wide->cells);
 	wide->cells = NULL;
+	wide->count = 0;
 }
 
 void wide_measure(struct wide *wide)

@@ -21,7 +21,8 @@ struct wide {
 	uint64_t levels[WIDE_FULL + 1]; // how many cells hold so many; filled by wide_measure
 };
 
-bool wide_init(struct wide *wide, size_t count, struct error *err);
+// wanted: how many cells.
+bool wide_init(struct wide *wide, size_t wanted, struct error *err);
 void wide_deinit(struct wide *wide);
 void wide_measure(struct wide *wide);
 

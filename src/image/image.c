@@ -329,6 +329,7 @@ void image_close(struct image *image)
 	file_close(&image->file);
 	free(image->info.segments);
 	free(image->info.process.threads);
+	free(image->info.process.registers);
 	free(image->info.process.mappings);
 	free(image->ranges);
 	free(image->strings);
@@ -374,6 +375,18 @@ static const struct image_segment *segment_find(
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address)
 {
 	return segment_find(&image->info, address, false);
+}
+
+uint64_t image_zeros(const struct image *image, uint64_t address)
+{
+	const struct image_segment *segment = segment_find(&image->info, address, true);
+	uint64_t end;
+	if (segment == NULL)
+		return 0;
+	const uint64_t offset = segment->offset + (address - segment->address);
+	return file_has_data(&image->file, offset, segment->offset + segment->present, &end)
+		       ? 0
+		       : end - offset;
 }
 
 // Read from the overlay what the dump left out, but nothing that it was meant to hold.
@@ -446,6 +459,29 @@ uint64_t image_next(const struct image *image, uint64_t address)
 		next = min_u64(next, address + min_u64(end - inside, UINT64_MAX - address));
 	}
 	return next;
+}
+
+size_t image_read_registers(const struct image *image, size_t index, void *buffer, size_t size)
+{
+	const struct image_registers *registers = &image->info.process.registers[index];
+	struct error ignored = {0};
+	if (size > registers->size)
+		size = registers->size;
+	return file_read(&image->file, registers->offset, buffer, size, &ignored) ? size : 0;
+}
+
+bool image_has_data(const struct image *image, uint64_t address, uint64_t limit, uint64_t *ret)
+{
+	const struct image_segment *segment = segment_find(&image->info, address, true);
+	*ret = limit;
+	if (segment == NULL)
+		return true;
+	const uint64_t skipped = address - segment->address;
+	const uint64_t size = min_u64(limit - address, segment->present - skipped);
+	const uint64_t offset = segment->offset + skipped;
+	const bool data = file_has_data(&image->file, offset, offset + size, ret);
+	*ret = address + (*ret - offset);
+	return data;
 }
 
 void image_set_overlay(struct image *image, const struct overlay *overlay)

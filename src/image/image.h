@@ -39,6 +39,14 @@ struct image_thread {
 	uint64_t stack_pointer; // 0 if the machine's register layout is not known
 };
 
+// Registers of a thread as a note of the dump has them: whole words, some of which may be no
+// registers.
+struct image_registers {
+	uint32_t thread; // index
+	uint32_t size;	 // bytes
+	uint64_t offset; // in the file
+};
+
 struct image_process {
 	int64_t pid;	  // -1: unknown
 	int signal;	  // that ended the process; 0: none or unknown
@@ -48,6 +56,8 @@ struct image_process {
 	char program[96];   // the executable as far as these tell; "" if unknown
 	struct image_thread *threads;
 	size_t thread_count;
+	struct image_registers *registers; // in the order of threads; none of a live process
+	size_t registers_count;
 	struct image_mapping *mappings; // sorted by start
 	size_t mapping_count;
 	const unsigned char
@@ -120,8 +130,15 @@ size_t image_read(const struct image *image, uint64_t address, void *buffer, siz
 // The first address from this one on at which image_read may find anything but the zeros of a hole;
 // UINT64_MAX if there is none. To go through memory of which much may be missing.
 uint64_t image_next(const struct image *image, uint64_t address);
+// Whether the dump has data at address, which it has (present), or a hole that reads as zeros. *ret
+// becomes where that ends, at most limit.
+bool image_has_data(const struct image *image, uint64_t address, uint64_t limit, uint64_t *ret);
 // Read one word of the dump's class and byte order at address.
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
+// Read up to size bytes of the registers at an index of image_process. Returns how many there are.
+size_t image_read_registers(const struct image *image, size_t index, void *buffer, size_t size);
+// The number of bytes at address that are zeros because the file has a hole there; 0: there is data.
+uint64_t image_zeros(const struct image *image, uint64_t address);
 // The segment that holds address, saved or not; NULL if none.
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
 

@@ -26,6 +26,7 @@ struct note {
 	uint32_t type;
 	const unsigned char *data;
 	size_t size;
+	uint64_t offset; // of the data in the file
 };
 
 // The notes of a segment, read through a window.
@@ -34,7 +35,7 @@ struct notes {
 	uint64_t at, end; // offsets in the file
 	unsigned char *data;
 	size_t capacity;
-	size_t thread_capacity;
+	size_t thread_capacity, registers_capacity;
 };
 
 // Where a thread's stack pointer is among the general registers of NT_PRSTATUS (pr_reg), in bytes;
@@ -105,6 +106,29 @@ static bool notes_add_thread(
 	return true;
 }
 
+// The rest of a note, from offset on, are registers of the thread that was added last.
+static bool notes_add_registers(
+	struct notes *notes, const struct note *note, size_t offset, struct error *err)
+{
+	struct image_process *process = &notes->image->info.process;
+	if (process->thread_count == 0 || note->size <= offset)
+		return true;
+	if (process->registers_count == notes->registers_capacity) {
+		notes->registers_capacity = 2 * process->registers_count + 16;
+		void *grown = realloc(
+			process->registers, notes->registers_capacity * sizeof *process->registers);
+		if (grown == NULL)
+			return error_memory(err);
+		process->registers = grown;
+	}
+	process->registers[process->registers_count++] = (struct image_registers){
+		.thread = (uint32_t)(process->thread_count - 1),
+		.size = (uint32_t)(note->size - offset),
+		.offset = note->offset + offset,
+	};
+	return true;
+}
+
 // The stack pointer among registers that begin at offset.
 static uint64_t note_stack_pointer(
 	const struct notes *notes, const struct note *note, size_t offset)
@@ -134,7 +158,8 @@ static bool note_prstatus(struct notes *notes, const struct note *note, struct e
 	if (process->pid < 0)
 		process->pid = (int32_t)note_u32(notes, note, id);
 	return notes_add_thread(notes, (int32_t)note_u32(notes, note, id),
-		note_stack_pointer(notes, note, registers), err);
+		       note_stack_pointer(notes, note, registers), err) &&
+	       notes_add_registers(notes, note, registers, err);
 }
 
 // struct elf_prpsinfo: four chars, flags of a word, uid and gid, four ids of an int, the name of 16
@@ -220,6 +245,27 @@ static bool note_linux(struct notes *notes, const struct note *note, struct erro
 		return note_file(notes, note, err);
 	case NT_AUXV:
 		return note_auxv(notes, note, err);
+	case NT_FPREGSET:
+		return notes_add_registers(notes, note, 0, err);
+	default:
+		return true;
+	}
+}
+
+// Of the owner "LINUX": further registers, in which compilers keep pairs of pointers, too.
+static bool note_linux_more(struct notes *notes, const struct note *note, struct error *err)
+{
+	switch (note->type) {
+	case NT_X86_XSTATE:
+	case NT_PRXFPREG:
+	case NT_PPC_VMX:
+	case NT_PPC_VSX:
+	case NT_S390_HIGH_GPRS:
+	case NT_S390_VXRS_LOW:
+	case NT_S390_VXRS_HIGH:
+	case NT_ARM_VFP:
+	case NT_ARM_SVE:
+		return notes_add_registers(notes, note, 0, err);
 	default:
 		return true;
 	}
@@ -246,8 +292,10 @@ static bool note_freebsd(struct notes *notes, const struct note *note, struct er
 	const bool amd64 = notes->image->info.machine == EM_X86_64 && word == 8;
 	const size_t stack = signal + 12 + 20 * word;
 	return notes_add_thread(notes, (int32_t)note_u32(notes, note, signal + 4),
-		amd64 && note->size >= stack + word ? note_word(notes, note, stack / word) : 0,
-		err);
+		       amd64 && note->size >= stack + word ? note_word(notes, note, stack / word)
+							   : 0,
+		       err) &&
+	       notes_add_registers(notes, note, signal + 12, err);
 }
 
 // Both have a structure of ints with the signal at 8, the pid and a name of 32 bytes, as note 1 or
@@ -262,7 +310,8 @@ static bool note_bsd(struct notes *notes, const struct note *note, bool netbsd, 
 	// NetBSD amd64: PT_GETREGS is 33, in struct reg rsp is the 25th.
 	if (netbsd && note->type == 33 && notes->image->info.machine == EM_X86_64 &&
 		note->size >= 25 * 8 && notes->image->info.elf_class == 64)
-		return notes_add_thread(notes, 0, note_word(notes, note, 24), err);
+		return notes_add_thread(notes, 0, note_word(notes, note, 24), err) &&
+		       notes_add_registers(notes, note, 0, err);
 	if (note->type != base || note->size < name + 32)
 		return true;
 	process->signal = (int)note_u32(notes, note, 8);
@@ -275,6 +324,8 @@ static bool notes_take(struct notes *notes, const struct note *note, struct erro
 {
 	if (strcmp(note->name, "CORE") == 0)
 		return note_linux(notes, note, err);
+	if (strcmp(note->name, "LINUX") == 0)
+		return note_linux_more(notes, note, err);
 	if (strcmp(note->name, "FreeBSD") == 0)
 		return note_freebsd(notes, note, err);
 	if (strcmp(note->name, "NetBSD-CORE") == 0)
@@ -323,7 +374,8 @@ static bool notes_next(struct notes *notes, bool *more, struct error *err)
 		for (size_t i = 0; i < name_size && i < sizeof name - 1; i++)
 			name[i] = (char)notes->data[i];
 		name[strcspn(name, "@")] = '\0';
-		const struct note note = {name, type, notes->data + name_room, (size_t)data_size};
+		const struct note note = {name, type, notes->data + name_room, (size_t)data_size,
+			notes->at + name_room};
 		if (!notes_take(notes, &note, err))
 			return false;
 	}
@@ -339,6 +391,7 @@ bool notes_load(struct image *image, uint64_t offset, uint64_t size, struct erro
 		.at = offset,
 		.end = offset + size,
 		.thread_capacity = image->info.process.thread_count,
+		.registers_capacity = image->info.process.registers_count,
 	};
 	bool more = true;
 	bool ok = true;

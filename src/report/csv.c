@@ -29,7 +29,13 @@ static void csv_begin(struct report *report)
 	const struct report_types *types = report->head->types;
 	if (report->answers > 0)
 		return;
-	if (types != NULL)
+	if (types != NULL && types->leaks != NULL)
+		fprintf(report->stream,
+			"%s%stype,kind,module,count,size,size_agreement,bytes,share,direct_count,"
+			"direct_bytes,indirect_count,indirect_bytes,examples\n",
+			report->many ? "file," : "",
+			types->old != NULL ? "more_count,more_bytes," : "");
+	else if (types != NULL)
 		fprintf(report->stream,
 			"%s%stype,kind,module,count,size,size_method,size_agreement,bytes,share,"
 			"where,heap,anon,stack,data,secondary,embedded,freed,examples,place\n",
@@ -105,6 +111,17 @@ static void csv_number(FILE *stream, bool known, uint64_t number)
 	putc(',', stream);
 }
 
+// The rest of a row of lost objects.
+static void csv_lost(FILE *stream, const struct report_type *row)
+{
+	fprintf(stream, "%.3f,%" PRIu64 ",%.5f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+		row->agreement, row->bytes, row->share, row->direct, row->direct_bytes,
+		row->count - row->direct, row->bytes - row->direct_bytes);
+	if (row->example_count > 0)
+		fprintf(stream, "0x%" PRIx64, row->examples[0]);
+	putc('\n', stream);
+}
+
 static void csv_type(struct report *report, const struct report_type *row)
 {
 	FILE *stream = report->stream;
@@ -116,6 +133,10 @@ static void csv_type(struct report *report, const struct report_type *row)
 	csv_text(stream, row->module);
 	fprintf(stream, ",%" PRIu64 ",", row->count);
 	csv_number(stream, row->size > 0, row->size);
+	if (report->head->types->leaks != NULL) {
+		csv_lost(stream, row);
+		return;
+	}
 	if (row->method != NULL)
 		fprintf(stream, "%s,%.3f,", row->method, row->agreement);
 	else
@@ -148,6 +169,8 @@ static void csv_list(struct report *report, enum report_list list)
 		[REPORT_MEMBERS] = "offset,type,value,count,kind,description",
 		[REPORT_LAYOUT] =
 			"offset,value,count,values,skipped,distinct,kind,description,mostly",
+		[REPORT_OWNERS] = "count,offset,name,kind,module,address",
+		[REPORT_PATH] = "address,offset,name,kind,module,size",
 	};
 	if (report->answers == 0 && !report->list)
 		fprintf(report->stream, "%s%s\n", report->many ? "file," : "", columns[list]);
@@ -211,6 +234,28 @@ static void csv_field(struct report *report, const struct report_field *row)
 	putc('\n', report->stream);
 }
 
+static void csv_owner(struct report *report, const struct report_owner *row)
+{
+	FILE *stream = report->stream;
+	const bool owners = report->open == REPORT_OWNERS;
+	csv_file(report);
+	if (owners)
+		fprintf(stream, "%" PRIu64, row->count);
+	else if (row->address != 0)
+		csv_address(report, row->address);
+	putc(',', stream);
+	csv_number(stream, row->offset_known, row->offset);
+	csv_text(stream, row->name);
+	fprintf(stream, ",%s,", row->kind);
+	csv_text(stream, row->module);
+	putc(',', stream);
+	if (!owners && row->size > 0)
+		fprintf(stream, "%" PRIu64, row->size);
+	else if (owners && row->address != 0)
+		csv_address(report, row->address);
+	putc('\n', stream);
+}
+
 static void csv_end(struct report *report)
 {
 	(void)report;
@@ -227,5 +272,6 @@ const struct report_writer writer_csv = {
 	.address = csv_address_row,
 	.member = csv_member,
 	.field = csv_field,
+	.owner = csv_owner,
 	.end = csv_end,
 };

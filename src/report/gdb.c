@@ -91,6 +91,12 @@ static void gdb_type(struct report *report, const struct report_type *row)
 	(void)row;
 }
 
+static void gdb_owner(struct report *report, const struct report_owner *row)
+{
+	(void)row;
+	(void)report;
+}
+
 static void gdb_end(struct report *report)
 {
 	(void)report;
@@ -107,5 +113,6 @@ const struct report_writer writer_gdb = {
 	.address = gdb_address,
 	.member = gdb_member,
 	.field = gdb_field,
+	.owner = gdb_owner,
 	.end = gdb_end,
 };

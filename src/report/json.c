@@ -124,6 +124,29 @@ static json_t *json_word_hex(const struct report *report, uint64_t address)
 	return json_hex(address, report->head->scanned.word_size);
 }
 
+static json_t *json_leaks(const struct report_types *types)
+{
+	const struct report_leaks *leaks = types->leaks;
+	return json_pack("{so so so so so so so so so so so so so so so sb sb}",	//
+		"types", json_number(types->types),					//
+		"allocator", json_bytes(leaks->allocator),				//
+		"lost_count", json_number(leaks->lost_count),				//
+		"lost_bytes", json_number(leaks->lost_bytes),				//
+		"direct_count", json_number(leaks->direct_count),			//
+		"direct_bytes", json_number(leaks->direct_bytes),			//
+		"indirect_count", json_number(leaks->lost_count - leaks->direct_count), //
+		"indirect_bytes", json_number(leaks->lost_bytes - leaks->direct_bytes), //
+		"used_count", json_number(leaks->used_count),				//
+		"used_bytes", json_number(leaks->used_bytes),				//
+		"free_bytes", json_number(leaks->free_bytes),				//
+		"unwalked_bytes", json_number(leaks->unwalked_bytes),			//
+		"breaks", json_number(leaks->breaks),					//
+		"break_address",
+		leaks->breaks > 0 ? json_address(leaks->break_address) : json_null(), //
+		"unread_bytes", json_number(leaks->unread_bytes),		      //
+		"exact_pointers", leaks->exact, "lower_bounds", types->lower);
+}
+
 static json_t *json_malloc_sizes(const struct report *report, const struct report_types *types)
 {
 	json_t *list = json_array();
@@ -140,17 +163,20 @@ static json_t *json_malloc_sizes(const struct report *report, const struct repor
 
 static void json_types(struct report *report, const struct report_types *types)
 {
-	json_member(report, "totals",
-		json_pack("{so so so so so so so so sb sb}",		  //
-			"types", json_number(types->types),		  //
-			"named_count", json_number(types->named_count),	  //
-			"named_bytes", json_number(types->named_bytes),	  //
-			"heap_bytes", json_number(types->heap_bytes),	  //
-			"zeros", json_number(types->zeros),		  //
-			"texts", json_number(types->texts),		  //
-			"malloc_sizes", json_malloc_sizes(report, types), //
-			"left_out", json_number(types->left_out),	  //
-			"free_known", types->walked, "lower_bounds", types->lower));
+	if (types->leaks != NULL)
+		json_member(report, "totals", json_leaks(types));
+	else
+		json_member(report, "totals",
+			json_pack("{so so so so so so so so sb sb}",		  //
+				"types", json_number(types->types),		  //
+				"named_count", json_number(types->named_count),	  //
+				"named_bytes", json_number(types->named_bytes),	  //
+				"heap_bytes", json_number(types->heap_bytes),	  //
+				"zeros", json_number(types->zeros),		  //
+				"texts", json_number(types->texts),		  //
+				"malloc_sizes", json_malloc_sizes(report, types), //
+				"left_out", json_number(types->left_out),	  //
+				"free_known", types->walked, "lower_bounds", types->lower));
 	const struct report_old *old = types->old;
 	if (old != NULL)
 		json_member(report, "old",
@@ -234,7 +260,10 @@ static void json_found(struct report *report, const struct report_found *found)
 	if (found->word != NULL) {
 		struct report_word word = *found->word;
 		word.count = word.count_max = found->count;
-		json_member(report, "found", json_row(report, &word));
+		json_t *object = json_row(report, &word);
+		if (found->lost_known)
+			json_add(&object, "lost", json_number(found->lost));
+		json_member(report, "found", object);
 		return;
 	}
 	json_t *object = json_pack("{so}", "count", json_number(found->count));
@@ -260,6 +289,8 @@ static void json_list(struct report *report, enum report_list list)
 		[REPORT_ADDRESSES] = "addresses",
 		[REPORT_MEMBERS] = "members",
 		[REPORT_LAYOUT] = "layout",
+		[REPORT_OWNERS] = "owners",
+		[REPORT_PATH] = "path",
 	};
 	json_close(report);
 	fprintf(report->stream, ",\"%s\":[", names[list]);
@@ -340,16 +371,31 @@ static json_t *json_sites(const struct report_type *row)
 		"data", json_number(row->sites[3]));
 }
 
-static void json_type_row(struct report *report, const struct report_type *row)
+static json_t *json_lost(const struct report_type *row)
 {
-	if (report->rows > 0)
-		putc(',', report->stream);
-	json_t *object = json_pack("{so ss so so so so so so so ss so so so so so so}", //
-		"name", json_bytes(row->name), "kind", row->kind,			//
-		"module", json_bytes(row->module),					//
-		"count", json_number(row->count),					//
-		"size", row->size > 0 ? json_number(row->size) : json_null(),		//
-		"size_method", json_bytes(row->method),					//
+	return json_pack("{so ss so so so so so so so so so so so}",			  //
+		"name", json_bytes(row->name), "kind", row->kind,			  //
+		"module", row->module[0] != '\0' ? json_bytes(row->module) : json_null(), //
+		"count", json_number(row->count),					  //
+		"size", row->size > 0 ? json_number(row->size) : json_null(),		  //
+		"size_agreement", json_real(row->agreement),				  //
+		"bytes", json_number(row->bytes),					  //
+		"share", json_real(row->share),						  //
+		"direct_count", json_number(row->direct),				  //
+		"direct_bytes", json_number(row->direct_bytes),				  //
+		"indirect_count", json_number(row->count - row->direct),		  //
+		"indirect_bytes", json_number(row->bytes - row->direct_bytes),		  //
+		"examples", json_examples(row));
+}
+
+static json_t *json_any_type(const struct report_type *row)
+{
+	return json_pack("{so ss so so so so so so so ss so so so so so so}", //
+		"name", json_bytes(row->name), "kind", row->kind,	      //
+		"module", json_bytes(row->module),			      //
+		"count", json_number(row->count),			      //
+		"size", row->size > 0 ? json_number(row->size) : json_null(), //
+		"size_method", json_bytes(row->method),			      //
 		"size_agreement", row->method != NULL ? json_real(row->agreement) : json_null(),
 		"bytes", row->bytes_known ? json_number(row->bytes) : json_null(), //
 		"share", json_real(row->share), "where", row->where,		   //
@@ -359,6 +405,13 @@ static void json_type_row(struct report *report, const struct report_type *row)
 		"embedded", json_number(row->embedded),				   //
 		"freed", json_number(row->freed),				   //
 		"examples", json_examples(row));
+}
+
+static void json_type_row(struct report *report, const struct report_type *row)
+{
+	if (report->rows > 0)
+		putc(',', report->stream);
+	json_t *object = report->head->types->leaks != NULL ? json_lost(row) : json_any_type(row);
 	if (object != NULL && report->head->types->old != NULL &&
 		(json_object_set_new(object, "more_count", json_integer(row->more_count)) != 0 ||
 			json_object_set_new(object, "more_bytes", json_integer(row->more_bytes)) !=
@@ -366,6 +419,21 @@ static void json_type_row(struct report *report, const struct report_type *row)
 		json_decref(object);
 		object = NULL;
 	}
+	json_write(report, object);
+}
+
+static void json_owner(struct report *report, const struct report_owner *row)
+{
+	json_t *object = json_pack("{so ss so so so}", "name", json_bytes(row->name),	  //
+		"kind", row->kind,							  //
+		"module", row->module[0] != '\0' ? json_bytes(row->module) : json_null(), //
+		"offset", row->offset_known ? json_number(row->offset) : json_null(),	  //
+		"address", row->address != 0 ? json_address(row->address) : json_null());
+	if (report->open == REPORT_OWNERS)
+		json_add(&object, "count", json_number(row->count));
+	else
+		json_add(&object, "size", row->size > 0 ? json_number(row->size) : json_null());
+	json_next(report);
 	json_write(report, object);
 }
 
@@ -388,5 +456,6 @@ const struct report_writer writer_json = {
 	.address = json_address_row,
 	.member = json_member_head,
 	.field = json_field,
+	.owner = json_owner,
 	.end = json_end,
 };

@@ -94,6 +94,7 @@ void report_list(struct report *report, enum report_list list)
 {
 	report->writer->list(report, list);
 	report->list = true;
+	report->open = list;
 	report->member = NULL;
 	report->rows = 0;
 }
@@ -126,6 +127,12 @@ void report_member(struct report *report, const struct report_member *member)
 void report_field(struct report *report, const struct report_field *row)
 {
 	report->writer->field(report, row);
+	report_step(report);
+}
+
+void report_owner(struct report *report, const struct report_owner *row)
+{
+	report->writer->owner(report, row);
 	report_step(report);
 }
 

@@ -71,6 +71,20 @@ struct report_old {
 	const char *doubt;  // files without which its types have no names, ", " between them
 };
 
+// What the rows of a table of lost objects rest on. Counts are of objects, bytes of their chunks.
+struct report_leaks {
+	uint64_t lost_count, lost_bytes;
+	uint64_t direct_count, direct_bytes; // of these, no other lost object points at them
+	uint64_t used_count, used_bytes;     // all that was not freed
+	uint64_t free_bytes;		     // of the heap
+	uint64_t unwalked_bytes;	     // that look like heap, but could not be walked
+	uint64_t breaks;		     // places where a heap is damaged
+	uint64_t break_address;		     // the first one
+	uint64_t unread_bytes; // that could not be read: what they point at may seem to be lost
+	const char *allocator; // "glibc"
+	bool exact;	       // pointers to the inside of objects were left out
+};
+
 // A value that the size fields of malloc's chunks have, flags included, and how many have it.
 struct report_malloc_size {
 	uint64_t value, count;
@@ -89,11 +103,13 @@ struct report_types {
 	bool lower;	   // the dump is cut: counts are lower bounds
 	unsigned name_width, module_width, where_width; // columns of the longest texts that follow
 	const struct report_old *old;			// NULL: no comparison
+	const struct report_leaks *leaks; // NULL: the rows are of all objects, not of lost ones
 };
 
 // One answer, before its rows.
 struct report_head {
-	const char *mode;    // "words", "types", "types-diff", "strings", "find"
+	const char *mode;    // "words", "types", "types-diff", "leaks", "leaks-diff", "strings",
+			     // "find", "owners", "path"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -125,6 +141,8 @@ struct report_found {
 	size_t text_size;
 	const struct report_word *word; // NULL: a text; its count is not used
 	uint64_t count;
+	uint64_t lost; // of objects, those that nothing reaches
+	bool lost_known;
 };
 
 // The rows that may follow, in this order.
@@ -134,6 +152,8 @@ enum report_list {
 	REPORT_ADDRESSES,
 	REPORT_MEMBERS,
 	REPORT_LAYOUT,
+	REPORT_OWNERS,
+	REPORT_PATH,
 };
 
 // A row of the most frequent texts.
@@ -179,6 +199,18 @@ struct report_field {
 	const char *mostly;	  // what they are: "constant", ...
 };
 
+// What points at objects: a type at an offset, or a place; or a step of the way to one, of which
+// the first is a place and the last is the object itself.
+struct report_owner {
+	const char *name, *kind; // as struct report_type has them, or "register", "stack", ...
+	const char *module;	 // "" if there is none
+	uint64_t count;		 // pointers; of a step it is not used
+	bool offset_known;
+	uint64_t offset;  // bytes, of the pointer in the object
+	uint64_t address; // of an object, or of the pointer in a place; 0: none
+	uint64_t size;	  // of the object's chunk, bytes; 0: not of interest
+};
+
 // The places that objects are in: heap, other anonymous memory, stacks, data of modules.
 enum { REPORT_SITES = 4 };
 
@@ -196,7 +228,8 @@ struct report_type {
 	double share; // of the heap and anonymous memory, 0 to 1
 	uint64_t sites[REPORT_SITES];
 	uint64_t secondary, embedded, freed;
-	const uint64_t *examples; // addresses
+	uint64_t direct, direct_bytes; // of lost objects
+	const uint64_t *examples;      // addresses
 	unsigned example_count;
 	// Of a comparison.
 	int64_t more_count, more_bytes;
@@ -213,6 +246,7 @@ struct report {
 	const struct report_head *head;
 	size_t answers, rows;		    // rows of the list that is open
 	bool list;			    // a list is open
+	enum report_list open;		    // which one
 	const struct report_member *member; // that is open in it, NULL: none
 	bool lost;			    // out of memory inside a writer
 	int failure;			    // errno of the first write that failed; 0: none
@@ -230,6 +264,7 @@ struct report_writer {
 	void (*address)(struct report *report, const struct report_address *row);
 	void (*member)(struct report *report, const struct report_member *member);
 	void (*field)(struct report *report, const struct report_field *row);
+	void (*owner)(struct report *report, const struct report_owner *row);
 	void (*end)(struct report *report);
 };
 
@@ -257,6 +292,7 @@ void report_address(struct report *report, const struct report_address *row);
 // member must live until the next one, the next list, or the end.
 void report_member(struct report *report, const struct report_member *member);
 void report_field(struct report *report, const struct report_field *row);
+void report_owner(struct report *report, const struct report_owner *row);
 void report_end(struct report *report);
 // Write out what is buffered. An error if anything could not be written.
 bool report_flush(struct report *report, struct error *err);

@@ -37,6 +37,10 @@ void table_begin(struct report *report)
 		fprintf(report->stream, "%3s %10s %12s %10s %11s  %-*s  %-*s  %s\n", "#", "+COUNT",
 			"+BYTES", "COUNT", "BYTES", (int)types->name_width, "TYPE",
 			(int)types->module_width, "MODULE", "WHERE");
+	else if (types->leaks != NULL)
+		fprintf(report->stream, "%3s %10s %10s %7s %11s %6s  %-*s  %-*s  %s\n", "#",
+			"COUNT", "DIRECT", "SIZE", "BYTES", "%", (int)types->name_width, "TYPE",
+			(int)types->module_width, "MODULE", "EXAMPLE");
 	else
 		fprintf(report->stream, "%3s %10s %7s %11s %6s  %-*s  %-*s  %-*s  %s\n", "#",
 			"COUNT", "SIZE", "BYTES", "%", (int)types->name_width, "TYPE",
@@ -84,6 +88,14 @@ void table_type(struct report *report, const struct report_type *row)
 		snprintf(share, sizeof share, "%.1f", 100 * row->share);
 	if (row->example_count > 0)
 		snprintf(example, sizeof example, "0x%" PRIx64, row->examples[0]);
+	if (types->leaks != NULL) {
+		fprintf(report->stream,
+			"%3zu %10" PRIu64 " %10" PRIu64 " %7s %11s %6s  %-*s  %-*s  %s\n",
+			report->rows + 1, row->count, row->direct, size,
+			size_format(row->bytes).text, share, (int)types->name_width, row->name,
+			(int)types->module_width, row->module, example);
+		return;
+	}
 	fprintf(report->stream, "%3zu %10" PRIu64 " %7s %11s %6s  %-*s  %-*s  %-*s  %s\n",
 		report->rows + 1, row->count, size,
 		row->bytes_known ? size_format(row->bytes).text : "-", share,
@@ -116,12 +128,62 @@ static void table_missing(struct report *report)
 		putc('\n', report->stream);
 }
 
+static void table_doubt(const struct report_types *types, FILE *stream)
+{
+	if (types->old == NULL || types->old->doubt == NULL)
+		return;
+	fputs("note: on the old side files are missing, their types may have no names: ", stream);
+	table_text(stream, types->old->doubt);
+	putc('\n', stream);
+}
+
+// What was lost, of how much.
+static void table_leaks(struct report *report, const struct report_types *types)
+{
+	const struct report_leaks *leaks = types->leaks;
+	FILE *stream = report->stream;
+	const uint64_t indirect = leaks->lost_count - leaks->direct_count;
+	fprintf(stream, "lost: %s object%s, %s", number_format(leaks->lost_count).text,
+		leaks->lost_count == 1 ? "" : "s", size_format(leaks->lost_bytes).text);
+	if (leaks->lost_count > 0)
+		fprintf(stream, " (directly %s, %s; indirectly %s, %s)",
+			number_format(leaks->direct_count).text,
+			size_format(leaks->direct_bytes).text, number_format(indirect).text,
+			size_format(leaks->lost_bytes - leaks->direct_bytes).text);
+	fprintf(stream, "      %" PRIu64 " type%s, %zu shown\n", types->types,
+		types->types == 1 ? "" : "s", report->rows);
+	fprintf(stream, "in use: %s objects, %s; free: %s; not walked: %s\n",
+		number_format(leaks->used_count).text, size_format(leaks->used_bytes).text,
+		size_format(leaks->free_bytes).text, size_format(leaks->unwalked_bytes).text);
+	if (leaks->breaks > 0)
+		fprintf(stream,
+			"note: the heap is damaged in %" PRIu64 " place%s, the first at 0x%" PRIx64
+			": what was overwritten may hold pointers, and what is not walked is "
+			"missing here\n",
+			leaks->breaks, leaks->breaks == 1 ? "" : "s", leaks->break_address);
+	if (types->lower || leaks->unread_bytes > 0)
+		fputs("note: memory is missing: objects that only it points at seem to be lost\n",
+			stream);
+	if (report->head->input.live)
+		fputs("note: the process went on meanwhile, and its registers are not known: what "
+		      "is lost now and is still lost later is a leak\n",
+			stream);
+	if (types->old != NULL && types->old->lower)
+		fputs("note: the old dump is cut: growth may be more or less\n", stream);
+	table_missing(report);
+	table_doubt(types, stream);
+}
+
 void table_end(struct report *report)
 {
 	const struct report_types *types = report->head->types;
 	if (types == NULL)
 		return;
 	FILE *stream = report->stream;
+	if (types->leaks != NULL) {
+		table_leaks(report, types);
+		return;
+	}
 	fprintf(stream, "named: %s objects, %s", number_format(types->named_count).text,
 		size_format(types->named_bytes).text);
 	if (types->heap_bytes > 0)
@@ -141,12 +203,7 @@ void table_end(struct report *report)
 		      "less\n",
 			stream);
 	table_missing(report);
-	if (types->old != NULL && types->old->doubt != NULL) {
-		fputs("note: on the old side files are missing, their types may have no names: ",
-			stream);
-		table_text(stream, types->old->doubt);
-		putc('\n', stream);
-	}
+	table_doubt(types, stream);
 	if (!types->walked && types->types > 0)
 		fputs("note: the allocator is not glibc's: deleted objects that it left as they "
 		      "were count too\n",

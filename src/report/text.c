@@ -84,6 +84,9 @@ static void text_found(struct report *report, const struct report_found *found)
 		struct report_word word = *found->word;
 		word.count = word.count_max = found->count;
 		text_word(report, &word);
+		if (found->lost_known)
+			fprintf(report->stream, "%" PRIu64 " object%s in use, %" PRIu64 " lost\n",
+				found->count, found->count == 1 ? "" : "s", found->lost);
 		return;
 	}
 	if (strcmp(report->head->mode, "strings") != 0) {
@@ -159,6 +162,30 @@ static void text_field(struct report *report, const struct report_field *row)
 		distinct, row->mostly);
 }
 
+static void text_owner(struct report *report, const struct report_owner *row)
+{
+	const int digits = 2 * (int)report->head->scanned.word_size;
+	char offset[24] = "-", address[24] = "-";
+	if (row->offset_known)
+		snprintf(offset, sizeof offset, "+%" PRIu64, row->offset);
+	if (row->address != 0)
+		snprintf(address, sizeof address, "0x%0*" PRIx64, digits, row->address);
+	if (report->open == REPORT_OWNERS) {
+		if (report->rows == 0)
+			fprintf(report->stream, "%9s  %-*s  %7s  %s\n", "pointers", digits + 2,
+				"example", "offset", "of");
+		fprintf(report->stream, "%9" PRIu64 "  %-*s  %7s  %s", row->count, digits + 2,
+			address, offset, row->name);
+	} else {
+		fprintf(report->stream, "%-*s  %7s  %s", digits + 2, address, offset, row->name);
+	}
+	if (row->module[0] != '\0')
+		fprintf(report->stream, " (%s)", row->module);
+	if (row->size > 0)
+		fprintf(report->stream, ", %" PRIu64 " bytes", row->size);
+	putc('\n', report->stream);
+}
+
 static void text_end(struct report *report)
 {
 	table_end(report);
@@ -175,5 +202,6 @@ const struct report_writer writer_text = {
 	.address = text_address,
 	.member = text_member,
 	.field = text_field,
+	.owner = text_owner,
 	.end = text_end,
 };

@@ -14,7 +14,12 @@ static int by_identity(const struct type *a, const struct type *b)
 	int order = strcmp(a->name, b->name);
 	if (order == 0)
 		order = strcmp(a->module, b->module);
-	return order != 0 ? order : (int)a->kind - (int)b->kind;
+	if (order == 0)
+		order = (int)a->kind - (int)b->kind;
+	// What has no type is told apart by its size.
+	if (order == 0 && (a->kind == TYPE_TEXT || a->kind == TYPE_PLAIN) && a->size != b->size)
+		order = a->size < b->size ? -1 : 1;
+	return order;
 }
 
 static int compare_identity(const void *left, const void *right)

@@ -366,7 +366,8 @@ static ALWAYS_INLINE void object_see(struct hits *hits, const struct piece *piec
 	const struct chunk chunk =
 		chunk_at(view, (region->first - 1) * word | CHUNK_USED, word, order);
 	region_see(hits, piece, region->first, region->words, &chunk);
-	if (is_static || !object_is_dull(hits, object, region->marks, word) || !shape_yields(shape))
+	if (is_static || !object_is_dull(hits, object, region->marks, word) ||
+		!shape_yields(shape, rest))
 		return;
 	shape_tell(hits, shape, rest);
 	shape_learn(shape, rest, object, region->words, region->marks, word);
@@ -384,19 +385,26 @@ static void region_feed(struct hits *hits, const struct piece *piece, const stru
 	region_see(hits, piece, region->first, region->words, &chunk);
 }
 
-// The regions from a word on that have hits; all before is done. Returns their number.
-static ALWAYS_INLINE size_t regions_find(struct hits *hits, const struct piece *piece, size_t from,
-	unsigned word, enum byte_order order)
+// So many chunks are looked at together: their memory is in the first-level cache then.
+#define BATCH 64
+
+struct batch {
+	struct region regions[2 * BATCH];
+	size_t count;
+	uint64_t at; // index of the first word behind
+};
+
+// The regions of some chunks that have hits, and what is between them.
+static ALWAYS_INLINE void regions_find(const struct hits *hits, const struct view *view,
+	const uint32_t *chunks, size_t count, unsigned word, enum byte_order order,
+	struct batch *ret)
 {
-	const struct view *view = &piece->view;
-	const struct chunks *chunks = piece->chunks;
 	const uint64_t all = view->size / word;
-	struct region *region = hits->regions;
-	uint64_t at = from;
-	for (size_t i = 0; i < chunks->count; i++) {
-		const uint32_t listed = chunks->list[i];
-		const struct chunk chunk = chunk_at(view, listed, word, order);
-		const uint64_t first = listed / word + 1, words = chunk.size / word - 1;
+	struct region *region = ret->regions;
+	uint64_t at = ret->at;
+	for (size_t i = 0; i < count; i++) {
+		const struct chunk chunk = chunk_at(view, chunks[i], word, order);
+		const uint64_t first = chunks[i] / word + 1, words = chunk.size / word - 1;
 		if (first - 1 > at)
 			*region++ = (struct region){
 				(uint32_t)at, (uint32_t)(first - 1 - at), 0, REGION_ALONE};
@@ -413,9 +421,8 @@ static ALWAYS_INLINE size_t regions_find(struct hits *hits, const struct piece *
 				chunk.used ? REGION_CHUNK : REGION_FREE};
 		}
 	}
-	if (at < all)
-		*region++ = (struct region){(uint32_t)at, (uint32_t)(all - at), 0, REGION_ALONE};
-	return (size_t)(region - hits->regions);
+	ret->at = at;
+	ret->count = (size_t)(region - ret->regions);
 }
 
 // ---- one piece
@@ -476,13 +483,23 @@ static size_t before_feed(struct hits *hits, const struct piece *piece)
 static ALWAYS_INLINE void piece_feed(
 	struct hits *hits, const struct piece *piece, unsigned word, enum byte_order order)
 {
-	const size_t from = before_feed(hits, piece);
-	const size_t count = regions_find(hits, piece, from, word, order);
-	for (size_t i = 0; i < count; i++)
-		if (hits->regions[i].kind == REGION_OBJECT)
-			object_see(hits, piece, &hits->regions[i], word, order);
-		else
-			region_feed(hits, piece, &hits->regions[i]);
+	const struct view *view = &piece->view;
+	const struct chunks *chunks = piece->chunks;
+	const uint64_t all = view->size / word;
+	struct batch batch = {.at = before_feed(hits, piece)};
+	for (size_t i = 0; i < chunks->count; i += BATCH) {
+		const size_t count = (size_t)min_u64(BATCH, chunks->count - i);
+		regions_find(hits, view, chunks->list + i, count, word, order, &batch);
+		for (size_t k = 0; k < batch.count; k++)
+			if (batch.regions[k].kind == REGION_OBJECT)
+				object_see(hits, piece, &batch.regions[k], word, order);
+			else
+				region_feed(hits, piece, &batch.regions[k]);
+	}
+	if (batch.at < all)
+		region_feed(hits, piece,
+			&(struct region){
+				(uint32_t)batch.at, (uint32_t)(all - batch.at), 0, REGION_ALONE});
 }
 
 void hits_feed(struct hits *hits, const struct piece *piece)
@@ -520,16 +537,9 @@ void hits_feed_cells(struct hits *hits, const struct view *view, uint32_t *cells
 
 // ---- memory
 
-static size_t regions_max(const struct image_info *info, size_t size)
-{
-	// Each chunk, and what is behind it.
-	return 2 * chunks_max(size, info->word_size) + 1;
-}
-
 size_t hits_memory(const struct image_info *info, size_t size)
 {
 	return MARKS_WORDS(size / info->word_size) * sizeof(uint64_t) +
-	       regions_max(info, size) * sizeof(struct region) +
 	       SHAPES * (sizeof(struct shape) + sizeof(struct shape_rest));
 }
 
@@ -539,12 +549,10 @@ bool hits_init(struct hits *hits, const struct hits_shared *shared, size_t size,
 	*hits = (struct hits){
 		.shared = shared,
 		.marks = calloc(MARKS_WORDS(words), sizeof *hits->marks),
-		.regions = calloc(regions_max(shared->info, size), sizeof *hits->regions),
-		.shapes = calloc(SHAPES, sizeof *hits->shapes),
+		.shapes = aligned_alloc(64, SHAPES * sizeof *hits->shapes),
 		.rests = calloc(SHAPES, sizeof *hits->rests),
 	};
-	if (hits->marks != NULL && hits->regions != NULL && hits->shapes != NULL &&
-		hits->rests != NULL)
+	if (hits->marks != NULL && hits->shapes != NULL && hits->rests != NULL)
 		return true;
 	hits_deinit(hits);
 	return error_memory(err);
@@ -554,7 +562,6 @@ void hits_deinit(struct hits *hits)
 {
 	hits_forget(hits);
 	free(hits->marks);
-	free(hits->regions);
 	free(hits->shapes);
 	free(hits->rests);
 	*hits = (struct hits){0};

@@ -106,9 +106,8 @@ struct recall {
 
 struct hits {
 	const struct hits_shared *shared;
-	uint64_t *marks;	// of the words in the piece; owned
-	struct region *regions; // that have hits; owned
-	struct tally *tallies;	// by id; owned
+	uint64_t *marks;       // of the words in the piece; owned
+	struct tally *tallies; // by id; owned
 	struct facts facts;
 	struct shape *shapes;	  // SHAPES of them; owned
 	struct shape_rest *rests; // of the shapes; owned

@@ -104,14 +104,15 @@ static bool missing_load(const json_t *modules, struct error *err, char **ret)
 	return true;
 }
 
-static bool result_load(const json_t *root, const char *path, struct error *err, struct saved *ret)
+static bool result_load(const json_t *root, const char *path, const char *mode, struct error *err,
+	struct saved *ret)
 {
 	const json_t *types = json_object_get(root, "types");
 	const json_t *totals = json_object_get(root, "totals");
-	if (strcmp(member_text(root, "mode"), "types") != 0 || !json_is_array(types) ||
+	if (strcmp(member_text(root, "mode"), mode) != 0 || !json_is_array(types) ||
 		member_number(root, "schema") != 1)
 		return error_set(err,
-			"%s: is JSON, but not what --types -ojson of this version writes", path);
+			"%s: is JSON, but not what --%s -ojson of this version writes", path, mode);
 	ret->types = member_number(totals, "types");
 	ret->result.heap_bytes = member_number(totals, "heap_bytes");
 	ret->result.lower = json_is_true(json_object_get(totals, "lower_bounds"));
@@ -122,7 +123,7 @@ static bool result_load(const json_t *root, const char *path, struct error *err,
 	       missing_load(json_object_get(root, "modules"), err, &ret->missing);
 }
 
-bool saved_load(const char *path, struct error *err, struct saved *ret)
+bool saved_load(const char *path, const char *mode, struct error *err, struct saved *ret)
 {
 	*ret = (struct saved){0};
 	FILE *file = fopen(path, "re");
@@ -133,7 +134,7 @@ bool saved_load(const char *path, struct error *err, struct saved *ret)
 	fclose(file);
 	if (root == NULL)
 		return error_set(err, "%s: is no JSON, line %d: %s", path, wrong.line, wrong.text);
-	const bool ok = result_load(root, path, err, ret);
+	const bool ok = result_load(root, path, mode, err, ret);
 	json_decref(root);
 	if (!ok)
 		saved_deinit(ret);
@@ -142,8 +143,9 @@ bool saved_load(const char *path, struct error *err, struct saved *ret)
 
 #else
 
-bool saved_load(const char *path, struct error *err, struct saved *ret)
+bool saved_load(const char *path, const char *mode, struct error *err, struct saved *ret)
 {
+	(void)mode;
 	*ret = (struct saved){0};
 	return error_set(err, "%s: this topleak was built without the library jansson", path);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Results that --types -ojson wrote, read again.
+// Results that --types -ojson or --leaks -ojson wrote, read again.
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct saved {
 // Whether the file at path is JSON rather than a dump. It is not opened if it is no regular file.
 bool saved_is(const char *path);
 
-// Load the first result in the file. On success *ret is the caller's, to be released with
-// saved_deinit.
-bool saved_load(const char *path, struct error *err, struct saved *ret);
+// Load the first result in the file, of the given mode, "types" or "leaks". On success *ret is the
+// caller's, to be released with saved_deinit.
+bool saved_load(const char *path, const char *mode, struct error *err, struct saved *ret);
 void saved_deinit(struct saved *saved);

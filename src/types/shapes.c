@@ -4,16 +4,16 @@
 // After so many misses without as many matches a shape is not what is frequent.
 #define MISSES_MAX 16
 
-bool shape_yields(struct shape *shape)
+bool shape_yields(const struct shape *shape, struct shape_rest *rest)
 {
 	if (shape->marks == 0)
 		return true;
-	if (++shape->misses < MISSES_MAX)
+	if (++rest->misses < MISSES_MAX)
 		return false;
-	if (shape->count - shape->kept < MISSES_MAX)
+	if (shape->count - rest->kept < MISSES_MAX)
 		return true;
-	shape->misses = 0;
-	shape->kept = shape->count;
+	rest->misses = 0;
+	rest->kept = shape->count;
 	return false;
 }
 
@@ -21,6 +21,7 @@ void shape_learn(struct shape *shape, struct shape_rest *rest, const unsigned ch
 	uint32_t words, uint64_t marks, unsigned word)
 {
 	*shape = (struct shape){.marks = marks, .words = words};
+	rest->kept = rest->misses = 0;
 	for (unsigned i = 0; marks != 0; marks &= marks - 1, i++) {
 		const unsigned at = (unsigned)__builtin_ctzll(marks);
 		const uint64_t value = shape_word(object, at, word);

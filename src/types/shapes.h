@@ -25,14 +25,15 @@ struct shape {
 	// fewer, the last one again.
 	uint8_t at[SHAPE_FIRST];
 	uint64_t first[SHAPE_FIRST];
-	uint64_t kept;	 // the count when misses was 0
 	uint64_t others; // marks without those of first
-	uint32_t misses; // objects that wanted the place, lately
-};
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct shape) == 64, "a line of the cache");
 
-// The others.
+// What is seldom asked for.
 struct shape_rest {
-	uint64_t values[SHAPE_HITS - SHAPE_FIRST];
+	uint64_t values[SHAPE_HITS - SHAPE_FIRST]; // of the others
+	uint64_t kept;				   // the count when misses was 0
+	uint32_t misses;			   // objects that wanted the place, lately
 };
 
 #define SHAPE_BITS 10
@@ -69,7 +70,7 @@ static inline bool shape_matches(const struct shape *shape, const struct shape_r
 }
 
 // Whether another object may have the place of a shape.
-bool shape_yields(struct shape *shape);
+bool shape_yields(const struct shape *shape, struct shape_rest *rest);
 // Make this object a shape; it has SHAPE_HITS candidates at most.
 void shape_learn(struct shape *shape, struct shape_rest *rest, const unsigned char *object,
 	uint32_t words, uint64_t marks, unsigned word);

@@ -57,7 +57,8 @@ struct survey {
 	unsigned threads;
 	pthread_mutex_t lock;
 	pthread_cond_t turned;
-	uint64_t turn; // number of the piece whose chains are next
+	atomic_uint_fast64_t turn; // number of the piece whose chains are next
+	atomic_uint waiting;	   // threads that sleep until it is theirs
 	struct past past;
 	atomic_bool failed, full;
 	bool counting; // only fill the cells
@@ -97,11 +98,17 @@ static void run_begin(struct survey *pass, uint64_t address)
 		past->chain.end = 0;
 }
 
-// Keep of a piece what lies before the next one.
+// Keep of a piece what the next one must know: if a chunk reaches into it, what that has of the
+// piece. Of a small piece, more is kept than it has.
 static void tail_keep(struct past *past, const struct piece *piece)
 {
-	// Of a small piece, more is kept than it has.
-	past->tail_size = (size_t)min_u64(CONTEXT, piece->context + piece->view.size);
+	const struct chain *chain = &past->chain;
+	const uint64_t since = past->expected - chain->chunk;
+	uint64_t size = min_u64(CONTEXT, piece->context + piece->view.size);
+	if (chain->size != 0)
+		// The word before may be a header.
+		size = min_u64(size, chain->used ? since : chain->word);
+	past->tail_size = (size_t)size;
 	memcpy(past->tail + CONTEXT - past->tail_size,
 		piece->view.bytes + piece->view.size - past->tail_size, past->tail_size);
 }
@@ -153,21 +160,45 @@ static void past_follow(struct worker *worker, const struct image_chunk *chunk)
 	opening_keep(past, &piece->view);
 }
 
+static void turns_wake(struct survey *pass)
+{
+	pthread_mutex_lock(&pass->lock);
+	pthread_cond_broadcast(&pass->turned);
+	pthread_mutex_unlock(&pass->lock);
+}
+
+static inline void cpu_relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#endif
+}
+
+// Following the chains takes less time than going to sleep: so often the turn is looked for first,
+// about ten microseconds.
+#define TURN_SPINS 500
+
 // Wait for the turn of a piece, and follow the chains. False if it will not come.
 static bool turn_take(struct worker *worker, const struct image_chunk *chunk)
 {
 	struct survey *pass = worker->pass;
-	pthread_mutex_lock(&pass->lock);
-	while (pass->turn != chunk->number && !stopped(pass))
-		pthread_cond_wait(&pass->turned, &pass->lock);
-	pthread_mutex_unlock(&pass->lock);
+	for (unsigned i = 0; i < TURN_SPINS && atomic_load(&pass->turn) != chunk->number; i++)
+		cpu_relax();
+	if (atomic_load(&pass->turn) != chunk->number) {
+		pthread_mutex_lock(&pass->lock);
+		pass->waiting++;
+		while (atomic_load(&pass->turn) != chunk->number && !stopped(pass))
+			pthread_cond_wait(&pass->turned, &pass->lock);
+		pass->waiting--;
+		pthread_mutex_unlock(&pass->lock);
+	}
 	if (stopped(pass))
 		return false;
 	past_follow(worker, chunk);
-	pthread_mutex_lock(&pass->lock);
 	pass->turn++;
-	pthread_cond_broadcast(&pass->turned);
-	pthread_mutex_unlock(&pass->lock);
+	// Who is not counted yet will see whose turn it is.
+	if (pass->waiting > 0)
+		turns_wake(pass);
 	return true;
 }
 
@@ -215,9 +246,7 @@ static void *worker_run(void *argument)
 	if (!worker->ok)
 		atomic_store(&pass->failed, true);
 	// Whoever waits for a turn that will not come.
-	pthread_mutex_lock(&pass->lock);
-	pthread_cond_broadcast(&pass->turned);
-	pthread_mutex_unlock(&pass->lock);
+	turns_wake(pass);
 	return NULL;
 }
 
@@ -229,7 +258,7 @@ static bool workers_run(struct survey *pass, bool counting, struct error *err)
 	memset(fields, 0, CHAIN_FIELDS * sizeof *fields);
 	pass->past = (struct past){.chain = {.fields = fields}};
 	pass->counting = counting;
-	pass->turn = 0;
+	atomic_store(&pass->turn, 0);
 	pass->passes++;
 	if (pass->options->watch.begin != NULL)
 		pass->options->watch.begin(pass->options->watch.context, pass->info->bytes_present);

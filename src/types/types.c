@@ -16,7 +16,8 @@
 
 const char *type_kind_name(enum type_kind kind)
 {
-	static const char *const names[TYPE_KIND_COUNT] = {"class", "struct", "unnamed"};
+	static const char *const names[TYPE_KIND_COUNT] = {
+		"class", "struct", "unnamed", "text", "none"};
 	return names[kind];
 }
 
@@ -244,24 +245,29 @@ static bool classes_report(struct builder *builder)
 
 // ---- C structs
 
-// "-> ssl_read_methods @+8", "-> app+0x1234 @+0"; offset is OFFSET_DEEP if it is not known.
-static char *struct_name(const struct entry *entry, unsigned offset)
+char *type_name_pointer(const struct identity *identity, uint64_t value, unsigned offset)
 {
 	char *name = NULL, inside[32] = "", at[16] = "";
-	if (entry->type == IDENTITY_NONE)
-		snprintf(inside, sizeof inside, "+0x%" PRIx64,
-			entry->hits->value - entry->module->bias);
-	else if (entry->offset != 0)
-		snprintf(inside, sizeof inside, "+%" PRIu64, entry->offset);
+	const bool named = identity->type != IDENTITY_NONE;
+	if (!named)
+		snprintf(inside, sizeof inside, "+0x%" PRIx64, value - identity->module->bias);
+	else if (identity->offset != 0)
+		snprintf(inside, sizeof inside, "+%" PRIu64, identity->offset);
 	if (offset <= OFFSET_MAX)
 		snprintf(at, sizeof at, " @+%u", offset);
 	// An object of which nothing is known but its first word: a class without a name, most
 	// likely.
-	const bool plain = entry->type == IDENTITY_NONE && offset == 0;
-	const char *of = entry->type == IDENTITY_NONE ? entry->module->name : entry->name;
-	if (asprintf(&name, "%s%s%s%s", plain ? "" : "-> ", of, inside, plain ? "" : at) < 0)
+	const bool plain = !named && offset == 0;
+	if (asprintf(&name, "%s%s%s%s", plain ? "" : "-> ",
+		    named ? identity->name : identity->module->name, inside, plain ? "" : at) < 0)
 		return NULL;
 	return name;
+}
+
+static char *struct_name(const struct entry *entry, unsigned offset)
+{
+	const struct identity identity = {entry->type, entry->module, entry->name, entry->offset};
+	return type_name_pointer(&identity, entry->hits->value, offset);
 }
 
 static bool struct_add(struct builder *builder, const struct entry *entry, unsigned offset,

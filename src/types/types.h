@@ -18,6 +18,8 @@ enum type_kind {
 	TYPE_CLASS,   // C++: its vtable pointer
 	TYPE_STRUCT,  // C: a pointer to a function or a static object at a constant offset
 	TYPE_UNNAMED, // as either, but what is pointed at has no name
+	TYPE_TEXT,    // a text at a constant offset
+	TYPE_PLAIN,   // nothing of this
 	TYPE_KIND_COUNT
 };
 
@@ -31,7 +33,7 @@ enum type_method {
 	METHOD_COUNT
 };
 
-// "class", "struct", "unnamed"; "none", "chunk", ...
+// "class", "struct", "unnamed", "text", "none"; "none", "chunk", ...
 const char *type_kind_name(enum type_kind kind);
 const char *type_method_name(enum type_method method);
 // "heap", "anon", "stack", "data".
@@ -54,6 +56,8 @@ struct type {
 	uint64_t secondary; // vtable pointers of the second and further bases; not in count
 	uint64_t embedded;  // objects inside others; in count
 	uint64_t freed;	    // in free chunks; not in count
+	// Of lost objects, those that no other lost object points at, and what they take.
+	uint64_t direct, direct_bytes;
 	uint64_t examples[EXAMPLES_MAX];
 	unsigned example_count;
 };
@@ -79,6 +83,11 @@ struct types_result {
 bool types_find(const struct image *image, struct names *names, const struct survey_result *pass,
 	struct error *err, struct types_result *ret);
 void types_result_deinit(struct types_result *result);
+
+// The name of a type that is known by a pointer at an offset in its objects: "-> ssl_read_methods
+// @+8", "-> app+0x1234 @+0"; without the offset if it is above OFFSET_MAX. value is the pointer,
+// identity what it points to, in a module. The caller must free it; NULL if memory ran out.
+char *type_name_pointer(const struct identity *identity, uint64_t value, unsigned offset);
 
 enum type_sort { SORT_BYTES, SORT_COUNT, SORT_SIZE, SORT_NAME };
 

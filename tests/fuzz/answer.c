@@ -76,6 +76,9 @@ static void ask(const struct options *options, const struct files *files)
 	bool ok = dump_open(&dump, files->core, NULL, &err);
 	if (ok)
 		ok = options->types	   ? answer_types(&dump, &report, &err)
+		     : options->leaks	   ? answer_leaks(&dump, &report, &err)
+		     : options->owners	   ? answer_owners(&dump, &report, &err)
+		     : options->path_given ? answer_path(&dump, &report, &err)
 		     : find_asked(options) ? answer_find(&dump, &report, &err)
 					   : answer_words(&dump, &report, &err);
 	CHECK(ok || err.text[0] != '\0');

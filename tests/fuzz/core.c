@@ -5,6 +5,7 @@
 // the program.
 #include "base/guard.h"
 #include "fuzz.h"
+#include "heap/heap.h"
 #include "image/image.h"
 #include "names/names.h"
 
@@ -46,6 +47,25 @@ static void read_around(const struct image *image, uint64_t address)
 	CHECK(segment == NULL || address - segment->address < segment->size);
 }
 
+static void walk(const struct image *image, const struct names *names)
+{
+	static const atomic_int stop;
+	const struct heap_options options = {.threads = 2, .stop = &stop};
+	struct heap heap = {0};
+	struct error err = {0};
+	uint64_t used = 0;
+	if (!heap_walk(image, names_places(names), &options, &err, &heap)) {
+		CHECK(err.text[0] != '\0');
+		return;
+	}
+	for (size_t i = 0; i < (heap.slot_count + 63) / 64; i++) {
+		CHECK((heap.cells[i].used & ~heap.cells[i].starts) == 0);
+		used += (uint64_t)__builtin_popcountll(heap.cells[i].used);
+	}
+	CHECK(used == heap.in_use.count);
+	heap_deinit(&heap);
+}
+
 static void describe(struct image *image, const char *exe, unsigned flags, struct diag *diag)
 {
 	const struct names_options options = {
@@ -73,6 +93,7 @@ static void describe(struct image *image, const char *exe, unsigned flags, struc
 			names_describe(names, info->segments[i].address + offset);
 		}
 	names_has_symbols(names);
+	walk(image, names);
 	names_destroy(names);
 }
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include <elf.h>
+
+#include "answer/answer.h"
+#include "answer/leaks.h"
+#include "answer/table.h"
+#include "types/lost.h"
+
+static void pass_begins(void *context, uint64_t bytes)
+{
+	progress_begin(context, bytes);
+}
+
+static void pass_adds(void *context, uint64_t bytes)
+{
+	progress_add(context, bytes);
+}
+
+bool leaks_reach(struct dump *dump, const char *option, struct error *err, struct leaks *leaks)
+{
+	const struct image_info *info = image_info(dump->image);
+	const struct heap_options heap_options = {
+		.threads = (unsigned)dump->options->threads, .stop = dump->stop};
+	const struct reach_options options = {
+		.threads = (unsigned)dump->options->threads,
+		.exact = dump->options->exact_pointers,
+		.mask = info->machine == EM_AARCH64 ? UINT64_MAX >> 8 : UINT64_MAX,
+		.stop = dump->stop,
+		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
+	};
+	if (!dump_names(dump, option, err))
+		return false;
+	if (!names_has_addresses(dump->names))
+		return error_usage(err,
+			"--leaks: %s: is read as plain bytes, which have no objects", info->path);
+	if (!heap_walk(dump->image, names_places(dump->names), &heap_options, err, &leaks->heap))
+		return false;
+	if (leaks->heap.allocator == HEAP_UNKNOWN)
+		return error_usage(err,
+			"%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
+			"objects are known; --types works with all",
+			option, info->path);
+	return reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
+		&leaks->heap, &options, err, &leaks->reach);
+}
+
+// Group what is lost. The names must be settled.
+static bool leaks_group(struct dump *dump, struct error *err, struct leaks *leaks)
+{
+	const struct image_info *info = image_info(dump->image);
+	const struct lost_options options = {
+		.threads = (unsigned)dump->options->threads, .redact = dump->options->redact};
+	if (!lost_find(dump->image, dump->names, leaks->reach, &options, err, &leaks->result))
+		return false;
+	leaks->result.heap_bytes = leaks->heap.in_use.bytes;
+	leaks->result.lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
+	leaks->result.partial = leaks->heap.partial || reach_partial(leaks->reach);
+	return true;
+}
+
+void leaks_deinit(struct leaks *leaks)
+{
+	reach_destroy(leaks->reach);
+	heap_deinit(&leaks->heap);
+	types_result_deinit(&leaks->result);
+}
+
+static bool leaks_find_old(struct dump *dump, struct error *err, struct types_result *ret)
+{
+	struct leaks leaks = {0};
+	const bool ok = leaks_reach(dump, "--leaks", err, &leaks) && dump_settle(dump, err) &&
+			leaks_group(dump, err, &leaks);
+	if (ok) {
+		*ret = leaks.result;
+		leaks.result = (struct types_result){0};
+	}
+	leaks_deinit(&leaks);
+	return ok;
+}
+
+static struct report_leaks totals_of(const struct dump *dump, const struct leaks *leaks)
+{
+	const struct heap *heap = &leaks->heap;
+	struct report_leaks ret = {
+		.lost_count = leaks->result.named_count,
+		.lost_bytes = leaks->result.named_bytes,
+		.used_count = heap->in_use.count,
+		.used_bytes = heap->in_use.bytes,
+		.free_bytes = heap->binned.bytes + heap->fast.bytes + heap->cached.bytes,
+		.unwalked_bytes = heap->broken + heap->missing,
+		.breaks = heap->break_count,
+		.break_address = heap->break_count > 0 ? heap->breaks[0].address : 0,
+		.unread_bytes = reach_unread(leaks->reach),
+		.allocator = "glibc",
+		.exact = dump->options->exact_pointers,
+	};
+	for (size_t i = 0; i < leaks->result.count; i++) {
+		ret.direct_count += leaks->result.list[i].direct;
+		ret.direct_bytes += leaks->result.list[i].direct_bytes;
+	}
+	return ret;
+}
+
+bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
+{
+	struct saved saved = {0};
+	struct leaks leaks = {0};
+	struct dump_head head = {0};
+	const char *mode = dump->options->diff != NULL ? "leaks-diff" : "leaks";
+	const uint64_t words =
+		image_info(dump->image)->bytes_present / image_info(dump->image)->word_size;
+	bool ok = table_load_old(dump, "leaks", leaks_find_old, err, &saved) &&
+		  leaks_reach(dump, "--leaks", err, &leaks) && leaks_group(dump, err, &leaks) &&
+		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
+	if (ok) {
+		const struct report_leaks totals = totals_of(dump, &leaks);
+		ok = table_report(dump, &leaks.result, &totals, &saved, &head.head, report, err);
+	}
+	if (ok) {
+		dump_finish(dump, &head);
+		dump_time(dump, 1, (unsigned)dump->options->threads);
+	}
+	dump_head_deinit(&head);
+	leaks_deinit(&leaks);
+	saved_deinit(&saved);
+	return ok;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// What the tables of types and of lost objects share.
+#pragma once
+
+#include "answer/answer.h"
+#include "types/saved.h"
+#include "types/types.h"
+
+// Finds the types of a dump that was opened.
+typedef bool table_find(struct dump *dump, struct error *err, struct types_result *ret);
+
+// Load the dump, or the saved result of the mode, that --diff names; nothing if it is not given.
+// The caller must release *ret, which is empty before, with saved_deinit.
+bool table_load_old(const struct dump *now, const char *mode, table_find *find, struct error *err,
+	struct saved *ret);
+
+// Report the rows, or what grew since the saved ones. leaks: of lost objects; NULL: of all.
+bool table_report(const struct dump *dump, struct types_result *result,
+	const struct report_leaks *leaks, const struct saved *saved, struct report_head *head,
+	struct report *report, struct error *err);

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files that follow pointers share; see reach.h.
+#pragma once
+
+#include <pthread.h>
+
+#include "heap/exact.h"
+#include "heap/holders.h"
+#include "heap/lookup.h"
+#include "heap/reach.h"
+#include "heap/roots.h"
+
+// Units of a tile, as a power of two.
+#define TILE_BITS 13
+#define TILE_SLOTS ((size_t)1 << TILE_BITS)
+#define TILE_CELLS (TILE_SLOTS / 64)
+// From so many objects on a tile is read at once: that takes as long as some dozens of small reads.
+#define TILE_DENSE 64
+// Of other tiles only the blocks that are needed, in so many parts.
+#define TILE_BLOCKS 32
+// What is read at once of roots and large objects.
+#define PIECE_SIZE ((size_t)256 * 1024)
+// Pointers that are looked up together, so that their cells come from memory at the same time.
+#define BATCH 64
+#define NO_TILE SIZE_MAX
+// What is scanned is no object.
+#define NO_SOURCE SIZE_MAX
+
+struct state {
+	_Atomic uint64_t marked;
+	// While marking: its words are to be looked at. Later: another lost object points at it.
+	_Atomic uint64_t pending;
+};
+
+// Tiles that have something pending. They are taken in the order of their addresses, round and
+// round, and those with much pending first: others may get more until then.
+struct queue {
+	_Atomic uint32_t *waiting; // objects of each tile that are pending, or have been; owned
+	size_t tile_count;
+	_Atomic size_t filled, dense; // tiles that wait, and of these, with TILE_DENSE or more
+	_Atomic unsigned waiters;     // threads that sleep
+	pthread_mutex_t lock;	      // for all that follows
+	pthread_cond_t changed;
+	size_t hand;	 // the next tile to look at
+	unsigned active; // threads that may add more
+	bool done;
+};
+
+struct worker;
+struct candidate;
+struct search;
+
+// What becomes of a pointer to the object in use that begins at slot.
+typedef void worker_take(struct worker *worker, const struct candidate *candidate, size_t slot);
+
+struct reach {
+	const struct image *image;
+	const struct heap *heap;
+	struct reach_options options;
+	struct lookup lookup;
+	struct roots roots;
+	struct exact exact;
+	struct state *states; // one for each cell; owned
+	size_t tile_count;
+	struct queue queue;
+	pthread_mutex_t roots_lock; // for the next two
+	size_t root;		    // that is being scanned
+	uint64_t root_at;	    // so many bytes of it have been handed out
+	_Atomic size_t tile;	    // the next one, in passes over all of them
+	size_t *lost_before;	    // lost objects before each tile; owned
+	_Atomic uint64_t unread;
+	reach_visit *visit;
+	reach_hold *hold;
+	reach_select *select;
+	_Atomic uint64_t selected, selected_lost;
+	void *context;
+	void (*work)(struct worker *worker);
+	worker_take *take;
+};
+
+// A pointer that may point into the heap.
+struct candidate {
+	uint64_t pointer;
+	size_t source;	// the slot of the object it is in
+	uint64_t where; // address of it in memory, or offset among the registers
+	size_t slot;
+	const struct heap_region *region;
+};
+
+struct worker {
+	struct reach *reach;
+	unsigned number;
+	unsigned char *tile, *piece; // owned
+	uint16_t *stack;	     // slots of the tile that are to be looked at; owned
+	size_t depth;
+	size_t current;	 // tile; NO_TILE: none
+	uint32_t loaded; // blocks of it that the buffer has, a bit for each
+	struct candidate batch[BATCH];
+	size_t batched;
+	size_t source;
+	size_t hint;	// region
+	uint64_t where; // address of what is scanned
+	worker_take *take;
+	struct search *search;		    // see path.c
+	const struct root *root;	    // that is scanned; NULL: none
+	const struct reach_object *visited; // that is scanned; NULL: none
+	pthread_t thread;
+};
+
+// An object in memory.
+struct object {
+	uint64_t chunk, end;   // addresses of the chunk and behind it
+	uint64_t start, limit; // of the object and behind it
+	size_t slot;
+};
+
+bool reach_stopped(const struct reach *reach);
+void reach_progress(const struct reach *reach, uint64_t bytes);
+
+bool worker_init(struct worker *worker, struct reach *reach, unsigned number);
+void worker_deinit(struct worker *worker);
+// Let all threads do the work.
+bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct error *err);
+
+// Make a tile the current one, of which nothing is loaded yet; or load all of it.
+void tile_begin(struct worker *worker, size_t tile);
+void tile_load(struct worker *worker);
+size_t tile_end_cell(const struct reach *reach, size_t tile);
+
+struct object worker_object(const struct worker *worker, size_t slot);
+// The beginning of an object, from the current tile; *size: bytes that are there, if they are in
+// the tile, but not more than `most`.
+const unsigned char *worker_bytes(
+	struct worker *worker, const struct object *object, size_t most, size_t *size);
+// Collect the pointers in bytes, which are at worker->where, in an object, or in memory. What was
+// collected is taken when there is enough of it, and by worker_flush.
+void worker_scan(struct worker *worker, const unsigned char *bytes, size_t size);
+void worker_scan_object(struct worker *worker, const struct object *object);
+void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size);
+void worker_flush(struct worker *worker);
+// The registers of all threads. tell: worker->source becomes the index of each.
+void worker_scan_registers(struct worker *worker, bool tell);
+
+// Take the next piece of a root. NULL: there are no more.
+const struct root *reach_next_root(struct reach *reach, uint64_t *address, uint64_t *size);

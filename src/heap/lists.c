@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+#include "heap/lists.h"
+
+#define SMALL_BINS 64
+#define BINS_MAX 76
+// A list of a thread's cache is not longer: its length has 16 bits.
+#define CACHED_MAX 65535
+#define FASTBINS_MAX 11
+
+// What a thread's cache looks like.
+struct layout {
+	unsigned count_size; // bytes of a count
+	unsigned bins;
+	bool room; // counts say how much room is left
+};
+
+// By the size of its chunk, which can be a unit more than is needed.
+static bool layout_of(const struct chains *chains, uint64_t size, struct layout *ret)
+{
+	static const struct layout layouts[] = {{1, 64, false}, {2, 64, false}, {2, 76, true}};
+	const unsigned word = chains->word, unit = 2 * word;
+	for (unsigned i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+		const uint64_t wanted = layouts[i].bins * (layouts[i].count_size + word) + word;
+		const uint64_t least = (wanted + unit - 1) / unit * unit;
+		// With words of 4 bytes chunks are multiples of 8 or of 16.
+		if (size < least || size > least + unit)
+			continue;
+		*ret = layouts[i];
+		return true;
+	}
+	return false;
+}
+
+struct cache {
+	uint64_t entries[BINS_MAX];
+	unsigned counts[BINS_MAX];
+	unsigned most; // of the counts
+};
+
+static void cache_load(const struct chains *chains, const struct layout *layout,
+	const unsigned char *chunk, struct cache *ret)
+{
+	const unsigned word = chains->word;
+	const unsigned char *counts = chunk + 2 * word;
+	const unsigned char *entries = counts + layout->bins * layout->count_size;
+	ret->most = 0;
+	for (unsigned i = 0; i < layout->bins; i++) {
+		ret->entries[i] = word_load(entries + i * word, word, chains->order);
+		ret->counts[i] = layout->count_size == 1 ? counts[i]
+							 : load_u16(counts + 2 * i, chains->order);
+		if (ret->counts[i] > ret->most)
+			ret->most = ret->counts[i];
+	}
+}
+
+bool cache_is_likely(const struct chains *chains, const unsigned char *chunk, uint64_t size)
+{
+	struct layout layout;
+	struct cache cache;
+	unsigned lists = 0, wrong = 0;
+	if (!layout_of(chains, size, &layout))
+		return false;
+	cache_load(chains, &layout, chunk, &cache);
+	for (unsigned i = 0; i < layout.bins; i++) {
+		const bool empty = cache.counts[i] == (layout.room ? cache.most : 0);
+		if (cache.entries[i] % (2 * chains->word) != 0)
+			return false;
+		lists += cache.entries[i] != 0;
+		wrong += empty != (cache.entries[i] == 0);
+	}
+	// The thread may be about to change one.
+	return lists > 0 && wrong <= 1;
+}
+
+// ---- following lists
+
+// Links are as they are, or hidden.
+enum links { LINKS_PLAIN, LINKS_HIDDEN, LINKS_COUNT };
+
+// So many chunks of a list are enough to see how they are linked.
+#define TRIAL_MAX 1000
+
+struct cleaner {
+	const struct chains *chains;
+	struct heap *heap;
+	enum links links;
+	size_t right[LINKS_COUNT]; // lists that are sound if links are so
+	bool trial;		   // only find that out
+};
+
+// A list of chunks of some sizes. Pointers lead so many bytes into a chunk.
+struct list {
+	uint64_t first, ahead;
+	uint64_t least, most;
+	size_t limit; // it has no more chunks
+};
+
+// Whether a chunk in use begins at address, and its size.
+static bool chunk_in_use(
+	const struct cleaner *cleaner, uint64_t address, size_t *slot, uint64_t *size)
+{
+	const struct heap *heap = cleaner->heap;
+	const struct heap_region *region = heap_region_at(heap, address);
+	if (region == NULL || region->kind == HEAP_MAPPED ||
+		(address - region->start) % heap->unit != 0)
+		return false;
+	*slot = heap_slot(heap, region, address);
+	if (!heap_is_used(heap, *slot) ||
+		!image_read_word(cleaner->chains->image, address + heap->word, size))
+		return false;
+	*size &= ~(uint64_t)CHUNK_FLAGS;
+	return true;
+}
+
+// The chunk that a pointer of a list leads to, if it is one.
+static bool list_chunk(const struct cleaner *cleaner, const struct list *list, uint64_t pointer,
+	size_t *slot, uint64_t *size)
+{
+	return chunk_in_use(cleaner, pointer - list->ahead, slot, size) && *size >= list->least &&
+	       *size <= list->most;
+}
+
+// The link of a chunk, two words into it.
+static bool link_read(
+	const struct cleaner *cleaner, uint64_t chunk, enum links links, uint64_t *ret)
+{
+	const uint64_t at = chunk + cleaner->heap->header;
+	if (!image_read_word(cleaner->chains->image, at, ret))
+		return false;
+	if (links == LINKS_HIDDEN)
+		*ret ^= at >> 12;
+	return true;
+}
+
+// Note with what kind of links the list ends as it should.
+static void list_try(struct cleaner *cleaner, const struct list *list)
+{
+	for (enum links links = 0; links < LINKS_COUNT; links++) {
+		uint64_t at = list->first, size;
+		size_t slot, count = 0;
+		while (at != 0 && count < TRIAL_MAX && count < list->limit &&
+			list_chunk(cleaner, list, at, &slot, &size) &&
+			link_read(cleaner, at - list->ahead, links, &at))
+			count++;
+		cleaner->right[links] += at == 0 || count == TRIAL_MAX;
+	}
+}
+
+// Take the chunks of a list off those in use.
+static void list_clear(struct cleaner *cleaner, const struct list *list, struct heap_tally *tally)
+{
+	struct heap *heap = cleaner->heap;
+	uint64_t at = list->first, size;
+	size_t slot;
+	if (cleaner->trial) {
+		list_try(cleaner, list);
+		return;
+	}
+	// A ring ends too: what has been seen is no longer in use.
+	for (size_t count = 0;
+		at != 0 && count < list->limit && list_chunk(cleaner, list, at, &slot, &size);
+		count++) {
+		heap->cells[slot / 64].used &= ~((uint64_t)1 << slot % 64);
+		heap->in_use.count--;
+		heap->in_use.bytes -= size;
+		tally->count++;
+		tally->bytes += size;
+		if (!link_read(cleaner, at - list->ahead, cleaner->links, &at))
+			break;
+	}
+	heap->lists_broken += at != 0;
+}
+
+// The sizes of chunks in a list of a cache. With words of 4 bytes, alignment is 8 or 16.
+static void bin_sizes(
+	const struct heap *heap, unsigned bin, unsigned alignment, uint64_t *least, uint64_t *most)
+{
+	const uint64_t smallest = 2 * (uint64_t)heap->unit;
+	if (bin < SMALL_BINS) {
+		*least = *most = smallest + (uint64_t)bin * alignment;
+		return;
+	}
+	// From the largest of the others on: large_csize2tidx.
+	const uint64_t largest = smallest + (uint64_t)(SMALL_BINS - 1) * alignment;
+	const unsigned power = 63 - (unsigned)__builtin_clzll(largest) + bin - SMALL_BINS;
+	*least = max_u64(largest + 1, (uint64_t)1 << power);
+	*most = ((uint64_t)2 << power) - 1;
+}
+
+// Whether the first chunks of all lists of a cache are what they should be.
+static bool cache_is_sound(const struct cleaner *cleaner, const struct layout *layout,
+	const struct cache *cache, unsigned alignment)
+{
+	unsigned right = 0, wrong = 0;
+	for (unsigned i = 0; i < layout->bins; i++) {
+		uint64_t size, least, most;
+		size_t slot;
+		if (cache->entries[i] == 0)
+			continue;
+		bin_sizes(cleaner->heap, i, alignment, &least, &most);
+		const bool sound = chunk_in_use(cleaner, cache->entries[i] - cleaner->heap->header,
+					   &slot, &size) &&
+				   size >= least && size <= most;
+		right += sound;
+		wrong += !sound;
+	}
+	return right > 0 && (wrong == 0 || (wrong == 1 && right > 1));
+}
+
+static void cache_clear(struct cleaner *cleaner, uint64_t address)
+{
+	struct heap *heap = cleaner->heap;
+	const struct chains *chains = cleaner->chains;
+	unsigned char bytes[CACHE_BYTES_MAX];
+	struct layout layout;
+	struct cache cache;
+	uint64_t size;
+	size_t slot;
+	if (!chunk_in_use(cleaner, address, &slot, &size) || size > CACHE_SIZE_MAX ||
+		image_read(chains->image, address, bytes, (size_t)size + chains->word) !=
+			size + chains->word ||
+		!layout_of(chains, size, &layout))
+		return;
+	cache_load(chains, &layout, bytes, &cache);
+	unsigned alignment = 16;
+	if (!cache_is_sound(cleaner, &layout, &cache, alignment)) {
+		alignment = 8;
+		if (chains->word == 8 || !cache_is_sound(cleaner, &layout, &cache, alignment))
+			return;
+	}
+	heap->caches += !cleaner->trial;
+	for (unsigned i = 0; i < layout.bins; i++) {
+		struct list list = {
+			.first = cache.entries[i], .ahead = heap->header, .limit = CACHED_MAX};
+		bin_sizes(heap, i, alignment, &list.least, &list.most);
+		if (list.first != 0)
+			list_clear(cleaner, &list, &heap->cached);
+	}
+}
+
+static void fastbins_clear(struct cleaner *cleaner, const struct arena *arena)
+{
+	struct heap *heap = cleaner->heap;
+	const unsigned word = cleaner->chains->word;
+	for (unsigned i = 1; i <= FASTBINS_MAX; i++) {
+		uint64_t first, size;
+		size_t slot;
+		if (!image_read_word(cleaner->chains->image, arena->bins - (uint64_t)(2 + i) * word,
+			    &first) ||
+			first == 0 || !chunk_in_use(cleaner, first, &slot, &size))
+			continue;
+		// fastbin_index; there are 10 of them, or 11 with words of 4 bytes and chunks of
+		// multiples of 16.
+		const uint64_t index = (size >> (word == 8 ? 4 : 3)) - 2;
+		if (index + i != 10 && (word == 8 || index + i != 11))
+			continue;
+		const struct list list = {
+			.first = first, .least = size, .most = size, .limit = SIZE_MAX};
+		list_clear(cleaner, &list, &heap->fast);
+	}
+}
+
+void lists_clear(const struct chains *chains, const struct addresses *caches,
+	const struct arenas *arenas, struct heap *heap)
+{
+	struct cleaner cleaner = {.chains = chains, .heap = heap};
+	for (unsigned pass = 0; pass < 2; pass++) {
+		cleaner.trial = pass == 0;
+		for (size_t i = 0; i < caches->count; i++)
+			cache_clear(&cleaner, caches->list[i]);
+		for (size_t i = 0; i < arenas->count; i++)
+			fastbins_clear(&cleaner, &arenas->list[i]);
+		cleaner.links = cleaner.right[LINKS_HIDDEN] > cleaner.right[LINKS_PLAIN]
+					? LINKS_HIDDEN
+					: LINKS_PLAIN;
+	}
+}

@@ -1,0 +1,677 @@
+// SPDX-License-Identifier: MIT
+#include "heap/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "heap/internal.h"
+
+bool reach_stopped(const struct reach *reach)
+{
+	return reach->options.stop != NULL && atomic_load(reach->options.stop) != 0;
+}
+
+void reach_progress(const struct reach *reach, uint64_t bytes)
+{
+	if (reach->options.watch.add != NULL)
+		reach->options.watch.add(reach->options.watch.context, bytes);
+}
+
+// ---- reading
+
+// Read memory, with zeros for what is not there.
+static void reach_read(struct reach *reach, uint64_t address, unsigned char *buffer, size_t size)
+{
+	size_t done = 0;
+	while (done < size) {
+		const size_t got =
+			image_read(reach->image, address + done, buffer + done, size - done);
+		done += got;
+		if (done == size)
+			break;
+		const uint64_t page = 4096 - (address + done) % 4096;
+		const size_t gap = (size_t)min_u64(page, size - done);
+		memset(buffer + done, 0, gap);
+		atomic_fetch_add_explicit(&reach->unread, gap, memory_order_relaxed);
+		done += gap;
+	}
+}
+
+// Read what regions have of the slots from `from` to `to` of the current tile.
+static void tile_read(struct worker *worker, size_t from, size_t to)
+{
+	const struct lookup *lookup = &worker->reach->lookup;
+	const struct heap *heap = worker->reach->heap;
+	const size_t first = worker->current << TILE_BITS;
+	const size_t end = min_u64(to, heap->slot_count);
+	const struct heap_region *region = lookup_slot_region(lookup, from);
+	const struct heap_region *last = heap->regions + heap->region_count;
+	for (; region < last && region->slot < end; region++) {
+		const size_t begin = max_u64(from, region->slot);
+		const uint64_t address = lookup_address(lookup, region, begin);
+		const uint64_t room = (uint64_t)(end - begin) << lookup->unit_bits;
+		if (address < region->end)
+			reach_read(worker->reach, address,
+				worker->tile + ((begin - first) << lookup->unit_bits),
+				(size_t)min_u64(room, region->end - address));
+	}
+}
+
+void tile_begin(struct worker *worker, size_t tile)
+{
+	worker->current = tile;
+	worker->loaded = 0;
+	worker->depth = 0;
+}
+
+void tile_load(struct worker *worker)
+{
+	const size_t first = worker->current << TILE_BITS;
+	if (worker->loaded == UINT32_MAX)
+		return;
+	tile_read(worker, first, first + TILE_SLOTS);
+	worker->loaded = UINT32_MAX;
+}
+
+// Make sure that size bytes at an offset in the current tile are loaded.
+static void tile_need(struct worker *worker, size_t offset, size_t size)
+{
+	const size_t slots = TILE_SLOTS / TILE_BLOCKS;
+	const size_t block_size = slots << worker->reach->lookup.unit_bits;
+	const size_t first = worker->current << TILE_BITS;
+	if (size == 0 || worker->loaded == UINT32_MAX)
+		return;
+	size_t block = offset / block_size;
+	const size_t last = (offset + size - 1) / block_size;
+	while (block <= last) {
+		size_t end = block;
+		while (end <= last && (worker->loaded >> end & 1) == 0)
+			worker->loaded |= UINT32_C(1) << end++;
+		if (end > block)
+			tile_read(worker, first + block * slots, first + end * slots);
+		block = end + 1;
+	}
+}
+
+// ---- tiles that wait
+
+static bool queue_init(struct queue *queue, size_t tile_count)
+{
+	queue->waiting = calloc(tile_count + 1, sizeof *queue->waiting);
+	queue->tile_count = tile_count;
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->changed, NULL);
+	return queue->waiting != NULL;
+}
+
+static void queue_deinit(struct queue *queue)
+{
+	free((void *)queue->waiting);
+	pthread_mutex_destroy(&queue->lock);
+	pthread_cond_destroy(&queue->changed);
+}
+
+// One more object of a tile is pending, and marked so before.
+static void queue_add(struct queue *queue, size_t tile)
+{
+	const uint32_t before = atomic_fetch_add(&queue->waiting[tile], 1);
+	if (before == TILE_DENSE - 1)
+		atomic_fetch_add(&queue->dense, 1);
+	if (before != 0)
+		return;
+	atomic_fetch_add(&queue->filled, 1);
+	if (atomic_load(&queue->waiters) > 0) {
+		pthread_mutex_lock(&queue->lock);
+		pthread_cond_signal(&queue->changed);
+		pthread_mutex_unlock(&queue->lock);
+	}
+}
+
+// The next tile with so many objects; there may be none.
+static bool queue_find(struct queue *queue, uint32_t least)
+{
+	for (size_t tries = 0; tries < queue->tile_count; tries++) {
+		if (queue->hand >= queue->tile_count)
+			queue->hand = 0;
+		if (atomic_load_explicit(&queue->waiting[queue->hand], memory_order_relaxed) >=
+			least)
+			return true;
+		queue->hand++;
+	}
+	return false;
+}
+
+// What is added from now on makes the tile wait again.
+static size_t queue_take(struct queue *queue)
+{
+	const size_t tile = queue->hand++;
+	const uint32_t count = atomic_exchange(&queue->waiting[tile], 0);
+	atomic_fetch_sub(&queue->filled, 1);
+	if (count >= TILE_DENSE)
+		atomic_fetch_sub(&queue->dense, 1);
+	return tile;
+}
+
+// Take the next tile, when the last one is done. False if there will be none.
+static bool queue_pop(struct queue *queue, size_t *ret)
+{
+	bool more = false;
+	pthread_mutex_lock(&queue->lock);
+	queue->active--;
+	while (!queue->done && !more) {
+		if (atomic_load(&queue->filled) > 0) {
+			// The counts of tiles that are being added to may be ahead, or behind.
+			more = (atomic_load(&queue->dense) > 0 && queue_find(queue, TILE_DENSE)) ||
+			       queue_find(queue, 1);
+		} else if (queue->active == 0) {
+			queue->done = true;
+		} else {
+			atomic_fetch_add(&queue->waiters, 1);
+			if (atomic_load(&queue->filled) == 0)
+				pthread_cond_wait(&queue->changed, &queue->lock);
+			atomic_fetch_sub(&queue->waiters, 1);
+		}
+	}
+	if (more) {
+		*ret = queue_take(queue);
+		queue->active++;
+	} else {
+		pthread_cond_broadcast(&queue->changed);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return more;
+}
+
+// ---- what becomes of a pointer
+
+// An object is reached.
+static void worker_mark(struct worker *worker, const struct candidate *candidate, size_t slot)
+{
+	(void)candidate;
+	struct state *state = &worker->reach->states[slot / 64];
+	const uint64_t bit = UINT64_C(1) << (slot % 64);
+	if ((atomic_load_explicit(&state->marked, memory_order_relaxed) & bit) != 0 ||
+		(atomic_fetch_or_explicit(&state->marked, bit, memory_order_relaxed) & bit) != 0)
+		return;
+	// Each object gets here once, so the stack has room for all of a tile.
+	if (slot >> TILE_BITS == worker->current) {
+		worker->stack[worker->depth++] = (uint16_t)(slot % TILE_SLOTS);
+		return;
+	}
+	// A thread that takes the tile looks at the bits after that: it sees this one, or the tile
+	// waits again.
+	atomic_fetch_or(&state->pending, bit);
+	queue_add(&worker->reach->queue, slot >> TILE_BITS);
+}
+
+// A lost object points at an object.
+static void worker_link(struct worker *worker, const struct candidate *candidate, size_t slot)
+{
+	struct state *state = &worker->reach->states[slot / 64];
+	const uint64_t bit = UINT64_C(1) << (slot % 64);
+	if (candidate->source != slot &&
+		(atomic_load_explicit(&state->marked, memory_order_relaxed) & bit) == 0 &&
+		(atomic_load_explicit(&state->pending, memory_order_relaxed) & bit) == 0)
+		atomic_fetch_or_explicit(&state->pending, bit, memory_order_relaxed);
+}
+
+// Look up the pointers that were collected.
+void worker_flush(struct worker *worker)
+{
+	const struct reach *reach = worker->reach;
+	const struct lookup *lookup = &reach->lookup;
+	const size_t count = worker->batched;
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct candidate *candidate = &worker->batch[i];
+		if (!lookup_locate(lookup, candidate->pointer, &worker->hint, &candidate->region,
+			    &candidate->slot))
+			continue;
+		__builtin_prefetch(&reach->heap->cells[candidate->slot / 64]);
+		__builtin_prefetch(&reach->states[candidate->slot / 64]);
+		worker->batch[kept++] = *candidate;
+	}
+	worker->batched = 0;
+	for (size_t i = 0; i < kept; i++) {
+		const struct candidate *candidate = &worker->batch[i];
+		size_t slot;
+		if (!lookup_resolve(lookup, candidate->pointer, candidate->region, candidate->slot,
+			    &slot) ||
+			(reach->options.exact &&
+				!exact_points(&reach->exact, candidate->pointer,
+					lookup_address(lookup, candidate->region, slot) +
+						reach->heap->header)))
+			continue;
+		worker->take(worker, candidate, slot);
+	}
+}
+
+// ---- words
+
+static inline void worker_scan_as(struct worker *worker, const unsigned char *bytes, size_t size,
+	unsigned word, enum byte_order order)
+{
+	const uint64_t mask = worker->reach->options.mask;
+	const struct extent a = worker->reach->lookup.extents[0],
+			    b = worker->reach->lookup.extents[1];
+	for (size_t at = 0; at + word <= size; at += word) {
+		const uint64_t value = word_load(bytes + at, word, order) & mask;
+		if (value - a.start >= a.size && value - b.start >= b.size)
+			continue;
+		worker->batch[worker->batched++] = (struct candidate){
+			.pointer = value, .source = worker->source, .where = worker->where + at};
+		if (worker->batched == BATCH)
+			worker_flush(worker);
+	}
+}
+
+// Look at all words.
+void worker_scan(struct worker *worker, const unsigned char *bytes, size_t size)
+{
+	const struct image_info *info = image_info(worker->reach->image);
+	// Each with constants of its own.
+	if (info->word_size == 8 && info->order == ORDER_LITTLE)
+		worker_scan_as(worker, bytes, size, 8, ORDER_LITTLE);
+	else if (info->word_size == 8)
+		worker_scan_as(worker, bytes, size, 8, ORDER_BIG);
+	else if (info->order == ORDER_LITTLE)
+		worker_scan_as(worker, bytes, size, 4, ORDER_LITTLE);
+	else
+		worker_scan_as(worker, bytes, size, 4, ORDER_BIG);
+}
+
+void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size)
+{
+	while (size > 0) {
+		const size_t piece = (size_t)min_u64(size, PIECE_SIZE);
+		reach_read(worker->reach, address, worker->piece, piece);
+		worker->where = address;
+		worker_scan(worker, worker->piece, piece);
+		address += piece;
+		size -= piece;
+	}
+}
+
+struct object worker_object(const struct worker *worker, size_t slot)
+{
+	const struct lookup *lookup = &worker->reach->lookup;
+	const struct heap *heap = worker->reach->heap;
+	const struct heap_region *region = lookup_slot_region(lookup, slot);
+	const size_t last = lookup_region_end(lookup, region);
+	const size_t next = lookup_next(lookup, slot, last);
+	struct object ret = {.slot = slot};
+	ret.chunk = lookup_address(lookup, region, slot);
+	ret.end = next == last ? region->end : lookup_address(lookup, region, next);
+	ret.start = ret.chunk + heap->header;
+	ret.limit = region->kind == HEAP_MAPPED ? ret.end
+						: min_u64(ret.end + lookup->word, region->end);
+	if (ret.limit < ret.start)
+		ret.limit = ret.start;
+	return ret;
+}
+
+// The beginning of an object, from the current tile; *size: bytes that are there, if they are in
+// the tile, but not more than `most`.
+const unsigned char *worker_bytes(
+	struct worker *worker, const struct object *object, size_t most, size_t *size)
+{
+	const unsigned bits = worker->reach->lookup.unit_bits;
+	const size_t at = ((object->slot % TILE_SLOTS) << bits) + worker->reach->heap->header;
+	const size_t room = TILE_SLOTS << bits;
+	*size = at < room ? (size_t)min_u64(min_u64(room - at, most), object->limit - object->start)
+			  : 0;
+	tile_need(worker, at, *size);
+	return worker->tile + at;
+}
+
+void worker_scan_object(struct worker *worker, const struct object *object)
+{
+	size_t size;
+	const unsigned char *bytes = worker_bytes(worker, object, SIZE_MAX, &size);
+	worker->source = object->slot;
+	worker->where = object->start;
+	worker_scan(worker, bytes, size);
+	worker_scan_memory(worker, object->start + size, object->limit - object->start - size);
+}
+
+// ---- marking
+
+static void worker_do_tile(struct worker *worker, size_t tile)
+{
+	struct reach *reach = worker->reach;
+	const size_t first = tile * TILE_CELLS;
+	const size_t end = min_u64(first + TILE_CELLS, (reach->heap->slot_count + 63) / 64);
+	tile_begin(worker, tile);
+	// The lowest comes last on the stack, and so first.
+	for (size_t cell = end; cell-- > first;) {
+		if (atomic_load(&reach->states[cell].pending) == 0)
+			continue;
+		uint64_t bits = atomic_exchange(&reach->states[cell].pending, 0);
+		while (bits != 0) {
+			const unsigned bit = 63 - (unsigned)__builtin_clzll(bits);
+			bits ^= UINT64_C(1) << bit;
+			worker->stack[worker->depth++] = (uint16_t)((cell - first) * 64 + bit);
+		}
+	}
+	if (worker->depth >= TILE_DENSE)
+		tile_load(worker);
+	while (worker->depth > 0) {
+		const size_t slot = (tile << TILE_BITS) + worker->stack[--worker->depth];
+		const struct object object = worker_object(worker, slot);
+		worker_scan_object(worker, &object);
+		if (worker->depth == 0)
+			worker_flush(worker);
+	}
+	worker->current = NO_TILE;
+	reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
+}
+
+const struct root *reach_next_root(struct reach *reach, uint64_t *address, uint64_t *size)
+{
+	const struct root *found = NULL;
+	pthread_mutex_lock(&reach->roots_lock);
+	while (found == NULL && reach->root < reach->roots.count) {
+		const struct root *root = &reach->roots.list[reach->root];
+		*address = root->start + reach->root_at;
+		if (*address >= root->end) {
+			reach->root++;
+			reach->root_at = 0;
+			continue;
+		}
+		// Holes are skipped, in whole words.
+		uint64_t end;
+		const bool data = image_has_data(reach->image, *address, root->end, &end);
+		*size = min_u64(PIECE_SIZE, root->end - *address);
+		if (!data && end - *address > PIECE_SIZE)
+			*size = (end - *address) & ~(uint64_t)7;
+		else
+			found = root;
+		reach->root_at += *size;
+	}
+	pthread_mutex_unlock(&reach->roots_lock);
+	return found;
+}
+
+static void worker_mark_all(struct worker *worker)
+{
+	struct reach *reach = worker->reach;
+	uint64_t address, size;
+	size_t tile;
+	while (!reach_stopped(reach) && reach_next_root(reach, &address, &size) != NULL)
+		worker_scan_memory(worker, address, size);
+	worker_flush(worker);
+	while (queue_pop(&reach->queue, &tile))
+		if (!reach_stopped(reach))
+			worker_do_tile(worker, tile);
+}
+
+void worker_scan_registers(struct worker *worker, bool tell)
+{
+	struct reach *reach = worker->reach;
+	const struct image_process *process = &image_info(reach->image)->process;
+	worker->where = 0;
+	for (size_t i = 0; i < process->registers_count; i++) {
+		const size_t size =
+			image_read_registers(reach->image, i, worker->piece, PIECE_SIZE);
+		worker->source = tell ? process->registers[i].thread : NO_SOURCE;
+		worker_scan(worker, worker->piece, size);
+	}
+	worker_flush(worker);
+}
+
+// ---- lost objects
+
+static uint64_t reach_lost_bits(const struct reach *reach, size_t cell)
+{
+	return reach->heap->cells[cell].used &
+	       ~atomic_load_explicit(&reach->states[cell].marked, memory_order_relaxed);
+}
+
+// A visitor wants no more of an object than so many bytes.
+#define VISIT_SIZE 256
+
+static void worker_visit_object(struct worker *worker, size_t slot, size_t number)
+{
+	struct reach *reach = worker->reach;
+	const struct object object = worker_object(worker, slot);
+	const uint64_t length = object.limit - object.start;
+	size_t size;
+	const unsigned char *bytes =
+		worker_bytes(worker, &object, worker->take != NULL ? SIZE_MAX : VISIT_SIZE, &size);
+	if (size < min_u64(length, VISIT_SIZE)) {
+		// It lies across two tiles.
+		bytes = worker->piece;
+		size = (size_t)min_u64(length, worker->take != NULL ? PIECE_SIZE : VISIT_SIZE);
+		reach_read(reach, object.start, worker->piece, size);
+	}
+	const uint64_t pending =
+		atomic_load_explicit(&reach->states[slot / 64].pending, memory_order_relaxed);
+	const struct reach_object visited = {
+		.address = object.start,
+		.size = object.end - object.chunk,
+		.bytes = bytes,
+		.available = size,
+		.direct = (pending >> (slot % 64) & 1) == 0,
+		.number = number,
+		.tile = worker->current,
+	};
+	if (reach->visit != NULL)
+		reach->visit(reach->context, worker->number, &visited);
+	if (worker->take == NULL)
+		return;
+	worker->source = slot;
+	worker->where = object.start;
+	worker_scan(worker, bytes, size);
+	worker_scan_memory(worker, object.start + size, length - size);
+}
+
+size_t tile_end_cell(const struct reach *reach, size_t tile)
+{
+	return (size_t)min_u64((tile + 1) * TILE_CELLS, (reach->heap->slot_count + 63) / 64);
+}
+
+static size_t tile_lost(const struct reach *reach, size_t tile)
+{
+	size_t count = 0;
+	for (size_t cell = tile * TILE_CELLS; cell < tile_end_cell(reach, tile); cell++)
+		count += (size_t)__builtin_popcountll(reach_lost_bits(reach, cell));
+	return count;
+}
+
+static void worker_visit_tile(struct worker *worker, size_t tile)
+{
+	const struct reach *reach = worker->reach;
+	const size_t count = tile_lost(reach, tile);
+	size_t number = reach->lost_before[tile];
+	tile_begin(worker, tile);
+	if (count >= TILE_DENSE)
+		tile_load(worker);
+	for (size_t cell = tile * TILE_CELLS; count > 0 && cell < tile_end_cell(reach, tile);
+		cell++)
+		for (uint64_t bits = reach_lost_bits(reach, cell); bits != 0; bits &= bits - 1)
+			worker_visit_object(
+				worker, cell * 64 + (unsigned)__builtin_ctzll(bits), number++);
+	worker->current = NO_TILE;
+	reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
+}
+
+static void worker_visit_all(struct worker *worker)
+{
+	struct reach *reach = worker->reach;
+	size_t tile;
+	while ((tile = atomic_fetch_add(&reach->tile, 1)) < reach->tile_count &&
+		!reach_stopped(reach))
+		worker_visit_tile(worker, tile);
+	worker_flush(worker);
+}
+
+// ---- threads
+
+static void *worker_run(void *context)
+{
+	struct worker *worker = context;
+	worker->reach->work(worker);
+	return NULL;
+}
+
+bool worker_init(struct worker *worker, struct reach *reach, unsigned number)
+{
+	worker->reach = reach;
+	worker->number = number;
+	worker->current = NO_TILE;
+	worker->take = reach->take;
+	worker->tile = malloc(TILE_SLOTS * reach->heap->unit);
+	worker->piece = malloc(PIECE_SIZE);
+	worker->stack = malloc(TILE_SLOTS * sizeof *worker->stack);
+	return worker->tile != NULL && worker->piece != NULL && worker->stack != NULL;
+}
+
+void worker_deinit(struct worker *worker)
+{
+	free(worker->tile);
+	free(worker->piece);
+	free(worker->stack);
+}
+
+// Let all threads do the work.
+bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct error *err)
+{
+	const unsigned threads = reach->options.threads;
+	struct worker *workers = calloc(threads, sizeof *workers);
+	unsigned running = 1;
+	bool ok = workers != NULL;
+	if (reach->options.watch.begin != NULL)
+		reach->options.watch.begin(reach->options.watch.context,
+			(uint64_t)reach->heap->slot_count * reach->heap->unit);
+	reach->work = work;
+	for (unsigned i = 0; ok && i < threads; i++)
+		ok = worker_init(&workers[i], reach, i);
+	reach->queue.active = 1;
+	reach->queue.done = false;
+	if (ok && work == worker_mark_all)
+		worker_scan_registers(&workers[0], false);
+	// Threads that cannot be had are no error: one is enough.
+	for (; ok && running < threads; running++) {
+		pthread_mutex_lock(&reach->queue.lock);
+		reach->queue.active++;
+		pthread_mutex_unlock(&reach->queue.lock);
+		if (pthread_create(&workers[running].thread, NULL, worker_run, &workers[running]) ==
+			0)
+			continue;
+		pthread_mutex_lock(&reach->queue.lock);
+		reach->queue.active--;
+		pthread_mutex_unlock(&reach->queue.lock);
+		break;
+	}
+	if (ok)
+		work(&workers[0]);
+	for (unsigned i = 1; ok && i < running; i++)
+		pthread_join(workers[i].thread, NULL);
+	for (unsigned i = 0; workers != NULL && i < threads; i++)
+		worker_deinit(&workers[i]);
+	free(workers);
+	return ok || error_memory(err);
+}
+
+bool reach_create(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct heap *heap, const struct reach_options *options,
+	struct error *err, struct reach **ret)
+{
+	struct reach *reach = calloc(1, sizeof *reach);
+	if (reach == NULL)
+		return error_memory(err);
+	reach->image = image;
+	reach->heap = heap;
+	reach->options = *options;
+	reach->tile_count = (heap->slot_count + TILE_SLOTS - 1) / TILE_SLOTS;
+	reach->states = calloc((heap->slot_count + 63) / 64 + 1, sizeof *reach->states);
+	reach->lost_before = calloc(reach->tile_count + 1, sizeof *reach->lost_before);
+	pthread_mutex_init(&reach->roots_lock, NULL);
+	exact_init(&reach->exact, image, modules);
+	reach->take = worker_mark;
+	const bool memory = queue_init(&reach->queue, reach->tile_count) && reach->states != NULL &&
+			    reach->lost_before != NULL;
+	if ((!memory && !error_memory(err)) ||
+		!lookup_init(&reach->lookup, heap, image_info(image)->word_size, err) ||
+		!roots_init(image, modules, places, heap, err, &reach->roots) ||
+		!reach_work(reach, worker_mark_all, err)) {
+		reach_destroy(reach);
+		return false;
+	}
+	reach->take = NULL;
+	for (size_t i = 0; i < reach->tile_count; i++)
+		reach->lost_before[i + 1] = reach->lost_before[i] + tile_lost(reach, i);
+	*ret = reach;
+	return true;
+}
+
+void reach_destroy(struct reach *reach)
+{
+	if (reach == NULL)
+		return;
+	queue_deinit(&reach->queue);
+	pthread_mutex_destroy(&reach->roots_lock);
+	lookup_deinit(&reach->lookup);
+	roots_deinit(&reach->roots);
+	free(reach->states);
+	free(reach->lost_before);
+	free(reach);
+}
+
+size_t reach_lost_count(const struct reach *reach)
+{
+	return reach->lost_before[reach->tile_count];
+}
+
+// Of a sixteenth of the heap and 128 MiB the bits take a half and a little; threads' buffers and
+// what is loaded for names take some of the rest.
+size_t reach_quick_max(const struct reach *reach)
+{
+	const size_t heap = reach->heap->slot_count * reach->heap->unit;
+	return (heap / 32 + ((size_t)48 << 20)) / sizeof(uint16_t);
+}
+
+size_t reach_tiles(const struct reach *reach)
+{
+	return reach->tile_count;
+}
+
+void reach_each_lost(const struct reach *reach, reach_lost_note *note, void *context)
+{
+	size_t number = 0;
+	for (size_t tile = 0; tile < reach->tile_count; tile++)
+		for (size_t cell = tile * TILE_CELLS; cell < tile_end_cell(reach, tile); cell++) {
+			const uint64_t linked = atomic_load_explicit(
+				&reach->states[cell].pending, memory_order_relaxed);
+			for (uint64_t bits = reach_lost_bits(reach, cell); bits != 0;
+				bits &= bits - 1)
+				note(context, tile, number++, (linked & bits & -bits) == 0);
+		}
+}
+
+uint64_t reach_unread(const struct reach *reach)
+{
+	return atomic_load(&reach->unread);
+}
+
+bool reach_partial(const struct reach *reach)
+{
+	return reach_stopped(reach);
+}
+
+bool reach_visit_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err)
+{
+	reach->visit = visit;
+	reach->context = context;
+	atomic_store(&reach->tile, 0);
+	return reach_work(reach, worker_visit_all, err);
+}
+
+bool reach_link_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err)
+{
+	reach->take = worker_link;
+	const bool ok = reach_visit_lost(reach, visit, context, err);
+	reach->take = NULL;
+	return ok;
+}

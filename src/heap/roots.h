@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+//
+// Where a process can have its first pointers: all memory that is neither heap nor dead.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "heap/heap.h"
+#include "image/image.h"
+#include "image/module.h"
+#include "names/places.h"
+
+enum root_type {
+	ROOT_STACK,  // of a thread, from its stack pointer on, the red zone included
+	ROOT_MODULE, // writable data of a program or a library, or a writable file
+	ROOT_MEMORY, // other memory: thread-local storage, mappings that are no heap
+	ROOT_HEAP,   // in the heap, but not in chunks that could be walked
+};
+
+// A part of memory that the dump has.
+struct root {
+	uint64_t start, end; // multiples of the word size
+	enum root_type type;
+	size_t place; // index
+};
+
+struct roots {
+	struct root *list; // sorted by address, without overlaps; owned
+	size_t count, capacity;
+};
+
+// *ret is the caller's, to be released with roots_deinit.
+bool roots_init(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct heap *heap, struct error *err, struct roots *ret);
+void roots_deinit(struct roots *roots);

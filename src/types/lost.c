@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: MIT
+#include "types/lost.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "types/telling.h"
+
+// Objects are counted here first, by their telling words, to know which ones are worth a group.
+#define CELL_BITS 18
+#define CELLS ((size_t)1 << CELL_BITS)
+// Cells that may have such words, and groups in all. Sizes alone are fewer: so many different ones
+// take 128 GiB.
+#define CELLS_MAX 32768
+// If there are no more groups than this, the group of each object is remembered until it is known
+// whether it is lost directly; else the objects are visited again.
+#define QUICK_MAX UINT16_MAX
+#define GROUPS_MAX 131072
+// A text names the objects of a size if at least one in so many of those without a type has it.
+#define TEXT_SHARE 16
+
+// The objects of one size with one telling word.
+struct group {
+	uint64_t size; // of the chunk; 0: the entry is free
+	struct telling telling;
+	uint16_t index; // while groups are quick: in the order in which they were found
+	uint64_t count, direct;
+	uint64_t example; // the lowest address
+};
+
+// Groups of one thread: a hash table.
+struct table {
+	struct group *list; // owned
+	size_t count, capacity;
+	size_t most;	  // groups that it may have
+	bool full;	  // there are more
+	bool lost;	  // memory ran out
+	uint64_t *direct; // while groups are quick: of each index; owned
+};
+
+struct gatherer {
+	_Atomic uint32_t *cells; // owned
+	uint32_t bar;		 // words of cells with less are not told apart
+	struct table *tables;	 // of each thread; owned
+	struct teller *tellers;	 // the same
+	unsigned threads;
+	bool coarse; // there are too many sizes to tell them apart
+	// While groups are quick: the index of each lost object's group, and the thread that
+	// visited each tile; owned.
+	uint16_t *indices;
+	uint8_t *visitors;
+};
+
+static uint64_t mix(uint64_t value)
+{
+	value ^= value >> 32;
+	value *= UINT64_C(0xd6e8feb86659fd93);
+	value ^= value >> 32;
+	value *= UINT64_C(0xd6e8feb86659fd93);
+	return value ^ value >> 32;
+}
+
+// The same in every run: with the sums in cells it decides what is told apart.
+static uint64_t group_hash(uint64_t size, const struct telling *telling)
+{
+	return mix(mix(telling->word) + size * 256 + telling->offset);
+}
+
+// The entry of a group, which may be free. There is one.
+static struct group *table_slot(
+	const struct table *table, uint64_t size, const struct telling *telling)
+{
+	size_t at = (size_t)group_hash(size, telling) & (table->capacity - 1);
+	for (;; at = (at + 1) & (table->capacity - 1)) {
+		struct group *group = &table->list[at];
+		if (group->size == 0 ||
+			(group->size == size && group->telling.word == telling->word &&
+				group->telling.offset == telling->offset &&
+				group->telling.kind == telling->kind))
+			return group;
+	}
+}
+
+static bool table_grow(struct table *table)
+{
+	struct table grown = {.capacity = table->capacity == 0 ? 1024 : 2 * table->capacity};
+	grown.list = calloc(grown.capacity, sizeof *grown.list);
+	if (grown.list == NULL) {
+		table->lost = true;
+		return false;
+	}
+	for (size_t i = 0; i < table->capacity; i++)
+		if (table->list[i].size != 0)
+			*table_slot(&grown, table->list[i].size, &table->list[i].telling) =
+				table->list[i];
+	free(table->list);
+	table->list = grown.list;
+	table->capacity = grown.capacity;
+	return true;
+}
+
+// Returns the index of the group; 0 if there is no room.
+static uint16_t table_add(struct table *table, const struct group *more)
+{
+	if (2 * table->count >= table->capacity && (table->lost || !table_grow(table)))
+		return 0;
+	struct group *group = table_slot(table, more->size, &more->telling);
+	if (group->size == 0) {
+		if (table->count == table->most) {
+			table->full = true;
+			return 0;
+		}
+		*group = *more;
+		group->index = (uint16_t)table->count++;
+		return group->index;
+	}
+	group->count += more->count;
+	group->direct += more->direct;
+	group->example = min_u64(group->example, more->example);
+	return group->index;
+}
+
+// ---- visits
+
+static size_t object_cell(uint64_t size, const struct telling *telling)
+{
+	return (size_t)(group_hash(size, telling) >> (64 - CELL_BITS));
+}
+
+static void gatherer_weigh(void *context, unsigned thread, const struct reach_object *object)
+{
+	struct gatherer *gatherer = context;
+	const struct telling telling =
+		teller_look(&gatherer->tellers[thread], object->bytes, object->available);
+	if (telling.kind != TELLING_NONE)
+		atomic_fetch_add_explicit(&gatherer->cells[object_cell(object->size, &telling)], 1,
+			memory_order_relaxed);
+}
+
+// Rounded up to five binary digits.
+static uint64_t size_round(uint64_t size)
+{
+	const unsigned bits = 64 - (unsigned)__builtin_clzll(size | 1);
+	const uint64_t step = bits > 5 ? UINT64_C(1) << (bits - 5) : 1;
+	return (size + step - 1) & ~(step - 1);
+}
+
+static void gatherer_take(void *context, unsigned thread, const struct reach_object *object)
+{
+	struct gatherer *gatherer = context;
+	struct group group = {
+		.size = object->size,
+		.telling =
+			teller_look(&gatherer->tellers[thread], object->bytes, object->available),
+		.count = 1,
+		.direct = object->direct,
+		.example = object->address,
+	};
+	if (group.telling.kind != TELLING_NONE &&
+		atomic_load_explicit(&gatherer->cells[object_cell(group.size, &group.telling)],
+			memory_order_relaxed) < gatherer->bar)
+		group.telling = (struct telling){0};
+	if (gatherer->coarse)
+		group.size = size_round(group.size);
+	table_add(&gatherer->tables[thread], &group);
+}
+
+// The first visit: whether the object is lost directly is not known yet.
+static void gatherer_take_quickly(void *context, unsigned thread, const struct reach_object *object)
+{
+	struct gatherer *gatherer = context;
+	const struct group group = {
+		.size = object->size,
+		.telling =
+			teller_look(&gatherer->tellers[thread], object->bytes, object->available),
+		.count = 1,
+		.example = object->address,
+	};
+	gatherer->indices[object->number] = table_add(&gatherer->tables[thread], &group);
+	gatherer->visitors[object->tile] = (uint8_t)thread;
+}
+
+static void gatherer_note_direct(void *context, size_t tile, size_t number, bool direct)
+{
+	struct gatherer *gatherer = context;
+	gatherer->tables[gatherer->visitors[tile]].direct[gatherer->indices[number]] += direct;
+}
+
+static size_t cells_above(const struct gatherer *gatherer, uint32_t bar)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < CELLS; i++)
+		count += atomic_load_explicit(&gatherer->cells[i], memory_order_relaxed) >= bar;
+	return count;
+}
+
+static bool gatherer_init(struct gatherer *gatherer, const struct image *image,
+	const struct names *names, unsigned threads)
+{
+	*gatherer = (struct gatherer){.threads = threads,
+		.bar = 1,
+		.cells = calloc(CELLS, sizeof *gatherer->cells),
+		.tables = calloc(threads, sizeof *gatherer->tables),
+		.tellers = calloc(threads, sizeof *gatherer->tellers)};
+	for (unsigned i = 0; gatherer->tellers != NULL && i < threads; i++)
+		teller_init(&gatherer->tellers[i], image, names);
+	return gatherer->cells != NULL && gatherer->tables != NULL && gatherer->tellers != NULL;
+}
+
+static void gatherer_deinit(struct gatherer *gatherer)
+{
+	for (unsigned i = 0; gatherer->tables != NULL && i < gatherer->threads; i++) {
+		free(gatherer->tables[i].list);
+		free(gatherer->tables[i].direct);
+	}
+	free(gatherer->indices);
+	free(gatherer->visitors);
+	free((void *)gatherer->cells);
+	free(gatherer->tables);
+	free(gatherer->tellers);
+}
+
+// Bring the groups of all threads into the first table. False: there are too many, or no memory.
+static bool gatherer_merge(struct gatherer *gatherer)
+{
+	struct table *all = &gatherer->tables[0];
+	for (unsigned i = 1; i < gatherer->threads; i++) {
+		struct table *table = &gatherer->tables[i];
+		for (size_t k = 0; k < table->capacity; k++)
+			if (table->list[k].size != 0)
+				table_add(all, &table->list[k]);
+		all->full |= table->full;
+		all->lost |= table->lost;
+	}
+	return !all->full && !all->lost;
+}
+
+// Begin anew, with at most so many groups.
+static void gatherer_clear(struct gatherer *gatherer, size_t most)
+{
+	for (unsigned i = 0; i < gatherer->threads; i++) {
+		free(gatherer->tables[i].list);
+		free(gatherer->tables[i].direct);
+		gatherer->tables[i] = (struct table){.most = most};
+	}
+}
+
+// Gather all groups while the pointers in lost objects are looked at. False: there are too many, or
+// there is no memory for it.
+static bool gatherer_run_quickly(
+	struct gatherer *gatherer, struct reach *reach, bool *linked, struct error *err)
+{
+	const size_t count = reach_lost_count(reach);
+	gatherer_clear(gatherer, QUICK_MAX);
+	// Not more than the bits of the heap take, or a little.
+	if (count > reach_quick_max(reach) || gatherer->threads > UINT8_MAX)
+		return false;
+	gatherer->indices = calloc(count + 1, sizeof *gatherer->indices);
+	gatherer->visitors = calloc(reach_tiles(reach) + 1, sizeof *gatherer->visitors);
+	for (unsigned i = 0; i < gatherer->threads; i++) {
+		gatherer->tables[i].direct = calloc(QUICK_MAX + 1, sizeof(uint64_t));
+		if (gatherer->tables[i].direct == NULL)
+			return false;
+	}
+	if (gatherer->indices == NULL || gatherer->visitors == NULL)
+		return false;
+	*linked = reach_link_lost(reach, gatherer_take_quickly, gatherer, err);
+	if (!*linked)
+		return false;
+	reach_each_lost(reach, gatherer_note_direct, gatherer);
+	for (unsigned i = 0; i < gatherer->threads; i++) {
+		struct table *table = &gatherer->tables[i];
+		for (size_t k = 0; k < table->capacity; k++)
+			if (table->list[k].size != 0)
+				table->list[k].direct = table->direct[table->list[k].index];
+	}
+	return gatherer_merge(gatherer);
+}
+
+// Gather the groups, rare words left out until the rest fits.
+static bool gatherer_run(struct gatherer *gatherer, struct reach *reach, struct error *err)
+{
+	bool linked = false;
+	if (gatherer_run_quickly(gatherer, reach, &linked, err))
+		return true;
+	free(gatherer->indices);
+	gatherer->indices = NULL;
+	if (err->text[0] != '\0' ||
+		!(linked ? reach_visit_lost(reach, gatherer_weigh, gatherer, err)
+			 : reach_link_lost(reach, gatherer_weigh, gatherer, err)))
+		return false;
+	while (cells_above(gatherer, gatherer->bar) > CELLS_MAX)
+		gatherer->bar *= 2;
+	for (;;) {
+		gatherer_clear(gatherer, GROUPS_MAX);
+		if (!reach_visit_lost(reach, gatherer_take, gatherer, err))
+			return false;
+		if (gatherer_merge(gatherer))
+			return true;
+		if (gatherer->tables[0].lost)
+			return error_memory(err);
+		gatherer->coarse = cells_above(gatherer, gatherer->bar) == 0;
+		gatherer->bar *= 4;
+	}
+}
+
+// ---- groups -> types
+
+// A group and what it is called.
+struct part {
+	enum type_kind kind;
+	char *name; // owned
+	const char *module;
+	const struct group *group;
+};
+
+struct parts {
+	struct part *list; // owned
+	size_t count;
+};
+
+static bool is_typed(const struct group *group)
+{
+	return group->telling.kind > TELLING_TEXT;
+}
+
+static int group_compare(const void *left, const void *right)
+{
+	const struct group *a = left, *b = right;
+	if (a->size != b->size)
+		return a->size < b->size ? -1 : 1;
+	if (a->telling.kind != b->telling.kind)
+		return a->telling.kind < b->telling.kind ? -1 : 1;
+	if (a->telling.word != b->telling.word)
+		return a->telling.word < b->telling.word ? -1 : 1;
+	return a->telling.offset < b->telling.offset ? -1 : a->telling.offset > b->telling.offset;
+}
+
+static void group_join(struct group *group, struct group *other)
+{
+	group->count += other->count;
+	group->direct += other->direct;
+	group->example = min_u64(group->example, other->example);
+	other->count = 0;
+}
+
+// Of objects without a type only those texts remain that many of a size have; the others become one
+// group. groups are of one size, those without a word first.
+static void groups_simplify(struct group *groups, size_t count)
+{
+	uint64_t all = 0;
+	struct group *plain = NULL;
+	size_t texts = 0;
+	for (; texts < count && !is_typed(&groups[texts]); texts++)
+		all += groups[texts].count;
+	for (size_t i = 0; i < texts; i++) {
+		struct group *group = &groups[i];
+		const bool text = group->telling.kind == TELLING_TEXT;
+		if (text && group->count >= 2 && group->count >= all / TEXT_SHARE)
+			continue;
+		group->telling = (struct telling){0};
+		if (plain == NULL)
+			plain = group;
+		else
+			group_join(plain, group);
+	}
+}
+
+static bool kind_has_sizes(enum type_kind kind)
+{
+	return kind == TYPE_TEXT || kind == TYPE_PLAIN;
+}
+
+static int part_compare(const void *left, const void *right)
+{
+	const struct part *a = left, *b = right;
+	if (a->kind != b->kind)
+		return (int)a->kind - (int)b->kind;
+	int order = strcmp(a->name, b->name);
+	if (order == 0)
+		order = strcmp(a->module, b->module);
+	return order != 0 ? order : group_compare(a->group, b->group);
+}
+
+static bool part_same(const struct part *a, const struct part *b)
+{
+	return a->kind == b->kind && strcmp(a->name, b->name) == 0 &&
+	       strcmp(a->module, b->module) == 0 &&
+	       (!kind_has_sizes(a->kind) || a->group->size == b->group->size);
+}
+
+// The row of parts that have one name.
+static bool type_make(const struct part *parts, size_t count, struct type *ret)
+{
+	uint64_t same = 0, most = 0;
+	*ret = (struct type){.kind = parts[0].kind,
+		.method = METHOD_CHUNK,
+		.name = strdup(parts[0].name),
+		.module = strdup(parts[0].module),
+		.bytes_known = true,
+		.example_count = 1,
+		.examples = {UINT64_MAX}};
+	for (size_t i = 0; i < count; i++) {
+		const struct group *group = parts[i].group;
+		if (i > 0 && group->size != parts[i - 1].group->size)
+			same = 0;
+		same += group->count;
+		if (same > most) {
+			most = same;
+			ret->size = group->size;
+		}
+		ret->count += group->count;
+		ret->bytes += group->count * group->size;
+		ret->direct += group->direct;
+		ret->direct_bytes += group->direct * group->size;
+		ret->examples[0] = min_u64(ret->examples[0], group->example);
+	}
+	ret->sites[SITE_HEAP] = ret->count;
+	ret->agreement = ret->count > 0 ? (double)most / (double)ret->count : 0;
+	return ret->name != NULL && ret->module != NULL;
+}
+
+static bool part_make(const struct image *image, struct names *names, bool redact,
+	const struct group *group, struct part *ret)
+{
+	*ret = (struct part){.group = group};
+	return telling_name(
+		image, names, &group->telling, redact, &ret->kind, &ret->name, &ret->module);
+}
+
+static bool parts_name(const struct image *image, struct names *names, bool redact,
+	const struct group *groups, size_t count, struct parts *ret)
+{
+	ret->list = calloc(count + 1, sizeof *ret->list);
+	if (ret->list == NULL)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (groups[i].count > 0 &&
+			!part_make(image, names, redact, &groups[i], &ret->list[ret->count++]))
+			return false;
+	qsort(ret->list, ret->count, sizeof *ret->list, part_compare);
+	return true;
+}
+
+static bool parts_report(const struct parts *parts, struct types_result *ret)
+{
+	ret->list = calloc(parts->count + 1, sizeof *ret->list);
+	if (ret->list == NULL)
+		return false;
+	for (size_t first = 0, end; first < parts->count; first = end) {
+		for (end = first + 1;
+			end < parts->count && part_same(&parts->list[end], &parts->list[first]);)
+			end++;
+		struct type *type = &ret->list[ret->count++];
+		if (!type_make(parts->list + first, end - first, type))
+			return false;
+		ret->named_count += type->count;
+		ret->named_bytes += type->bytes;
+	}
+	return true;
+}
+
+// The groups of the table, sorted, at its beginning. Returns their number.
+static size_t table_sort(struct table *table)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < table->capacity; i++)
+		if (table->list[i].size != 0)
+			table->list[count++] = table->list[i];
+	if (count > 0)
+		qsort(table->list, count, sizeof *table->list, group_compare);
+	for (size_t first = 0, end; first < count; first = end) {
+		for (end = first + 1;
+			end < count && table->list[end].size == table->list[first].size;)
+			end++;
+		groups_simplify(table->list + first, end - first);
+	}
+	return count;
+}
+
+bool lost_find(const struct image *image, struct names *names, struct reach *reach,
+	const struct lost_options *options, struct error *err, struct types_result *ret)
+{
+	struct gatherer gatherer;
+	struct parts parts = {0};
+	*ret = (struct types_result){0};
+	bool ok = gatherer_init(&gatherer, image, names, options->threads) || error_memory(err);
+	ok = ok && gatherer_run(&gatherer, reach, err);
+	if (ok) {
+		const size_t count = table_sort(&gatherer.tables[0]);
+		ok = (parts_name(image, names, options->redact, gatherer.tables[0].list, count,
+			      &parts) &&
+			     parts_report(&parts, ret)) ||
+		     error_memory(err);
+	}
+	for (size_t i = 0; i < parts.count; i++)
+		free(parts.list[i].name);
+	free(parts.list);
+	gatherer_deinit(&gatherer);
+	if (!ok)
+		types_result_deinit(ret);
+	return ok;
+}

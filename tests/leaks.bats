@@ -1,0 +1,291 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What nothing reaches any more, against programs that know it: fixtures/lost.cpp.
+
+load lib/common
+
+setup_file() {
+	lost_program >/dev/null
+	lost_core plain 0 >/dev/null
+}
+
+lost_program() {
+	fixture lost "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/lost.cpp"
+}
+
+# lost_core NAME THREADS [VARIABLE=VALUE]...: a core; its truth is CORE.truth
+lost_core() {
+	fixture "lost.$1.core" env "${@:3}" "$repo/scripts/dump" -k @ "$(lost_program)" @.truth "$2"
+}
+
+# found CORE [OPTION]...: the lost objects, each with its address
+found() {
+	local tool=${TOPLEAK%/*}/test-lost
+	[ -x "$tool" ] || skip "no test-lost: make check"
+	"$tool" "${@:2}" "$1" | sort
+}
+
+# exact CORE [-w BITS] [-l]: all that is lost is found, nothing else, and rightly called
+exact() {
+	found "$1" >"$BATS_TEST_TMPDIR/found"
+	compare-lost "${@:2}" "$1.truth" "$BATS_TEST_TMPDIR/found"
+}
+
+@test "one thread: every lost object, and no other" { exact "$(lost_core plain 0)"; }
+@test "five threads and arenas: the same" { exact "$(lost_core threads 5)"; }
+@test "threads that share one arena: the same" {
+	exact "$(lost_core arena 5 MALLOC_ARENA_MAX=1)"
+}
+@test "without caches of threads: the same" {
+	exact "$(lost_core uncached 3 GLIBC_TUNABLES=glibc.malloc.tcache_count=0)"
+}
+@test "much is mapped: the same" {
+	exact "$(lost_core mapped 2 GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4096)"
+}
+
+@test "gcore: the same" {
+	needs gdb
+	exact "$(fixture lost.gcore "$repo/scripts/dump" -g @ "$(lost_program)" @.truth 3)"
+}
+
+@test "optimized, and stripped: the same" {
+	local program
+	program=$(fixture lost.o2 "${CXX:-c++}" -O2 -s -pthread -o @ "$repo/fixtures/lost.cpp")
+	exact "$(fixture lost.o2.core "$repo/scripts/dump" -k @ "$program" @.truth 2)"
+}
+
+# guest COMPILER QEMU BITS THREADS
+guest() {
+	local program
+	needs "$1" "$2"
+	program=$(fixture "lost.$2" "$1" -O1 -static -pthread -o @ "$repo/fixtures/lost.cpp")
+	exact "$(fixture "lost.$2.core" "$repo/scripts/dump" -k @ "$(command -v "$2")" "$program" @.truth "$4")" -w "$3"
+}
+
+@test "32 bit: i386" { guest i686-linux-gnu-g++ qemu-i386 32 0; }
+@test "64 bit, big endian: s390x" { guest s390x-linux-gnu-g++ qemu-s390x 64 0; }
+@test "arm64" { guest aarch64-linux-gnu-g++ qemu-aarch64 64 0; }
+
+@test "the number of threads does not change what is found" {
+	local core expected threads
+	core=$(lost_core threads 5)
+	expected=$(found "$core" -j 1)
+	for threads in 2 3 16; do
+		equal "$(found "$core" -j "$threads")" "$expected"
+	done
+}
+
+@test "--exact-pointers: an object that only its inside is pointed at is lost, a base is not" {
+	local core
+	core=$(lost_core plain 0)
+	found "$core" -x >"$BATS_TEST_TMPDIR/found"
+	run -1 compare-lost "$core.truth" "$BATS_TEST_TMPDIR/found"
+	equal "$(sed -n 's/ at .* is \(.*\), not \(.*\)/ \1 \2/p' <<<"$output" | sort)" "in-mapped kept indirect
+last-word kept direct
+mapped kept direct
+middle kept direct
+odd-address kept direct"
+	[[ ${lines[-1]} == *" 5 wrong" ]]
+}
+
+# totals CORE: the sums of the truth agree with those of --leaks
+@test "the table: what was lost, of what type, and how much of what is in use" {
+	local core direct indirect
+	core=$(lost_core plain 0)
+	topleak -0 --leaks -n 1000 "$core"
+	[[ ${lines[0]} =~ ^" "+"#"" "+COUNT" "+DIRECT" "+SIZE" "+BYTES" "+%" "+TYPE" "+MODULE" "+EXAMPLE$ ]]
+	contains "$output" "(anonymous namespace)::Both"
+	contains "$output" "lost: 4293 objects"
+	contains "$output" "not walked: 0 bytes"
+	direct=$(grep -c ' direct ' "$core.truth")
+	indirect=$(grep -c ' indirect ' "$core.truth")
+	contains "$output" "(directly $direct, "
+	contains "$output" "indirectly $indirect, "
+	equal "$(awk '$1 ~ /^[0-9]+$/ { n += $2; d += $3 } END { print n, d }' <<<"$output")" \
+		"$((direct + indirect)) $direct"
+}
+
+@test "JSON as the schema says, with sums that agree" {
+	needs jq
+	local core
+	core=$(lost_core plain 0)
+	topleak -0 --leaks -n 1000 -ojson "$core"
+	is '.mode == "leaks" and .totals.allocator == "glibc"'
+	is '([.types[].count] | add) == .totals.lost_count and ([.types[].bytes] | add) == .totals.lost_bytes'
+	is '([.types[].direct_bytes] | add) == .totals.direct_bytes'
+	is '[.types[] | .count == .direct_count + .indirect_count] | all'
+	is '.totals.lost_bytes < .totals.used_bytes and .totals.unwalked_bytes == 0 and .totals.breaks == 0'
+	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
+	validate "$repo/share/topleak.schema.json" <<<"$output"
+}
+
+@test "csv has a header and as many fields in each row" {
+	topleak -0 --leaks -ocsv -n 1000 "$(lost_core plain 0)"
+	[[ ${lines[0]} == type,kind,module,count,size,size_agreement,bytes,share,direct_count,* ]]
+	sed 's/"[^"]*"/x/g' <<<"$output" | awk -F, 'NR == 1 { n = NF } NF != n { print; exit 1 }'
+}
+
+@test "--diff: the same dump has lost no more; another has, from a dump and from JSON" {
+	needs jq
+	local core other saved=$BATS_TEST_TMPDIR/saved.json
+	core=$(lost_core plain 0)
+	other=$(lost_core threads 5)
+	topleak -0 --leaks --diff "$core" "$core"
+	equal "$(awk '$1 ~ /^[0-9]+$/' <<<"$output")" ""
+	topleak -0 --leaks --diff "$core" -n 1000 -ojson "$other"
+	is '.mode == "leaks-diff" and .old.format == "elf-core"'
+	is '([.types[].more_count] | add) == .totals.lost_count - 4293'
+	local rows
+	rows=$(jq -c '.types[] | del(.examples)' <<<"$output")
+	"$TOPLEAK" --leaks -n 1000000 -ojson "$core" >"$saved"
+	topleak -0 --leaks --diff "$saved" -n 1000 -ojson "$other"
+	equal "$(jq -c '.types[] | del(.examples)' <<<"$output")" "$rows"
+	python3 -c 'import jsonschema' 2>/dev/null && validate "$repo/share/topleak.schema.json" <<<"$output"
+	topleak -1 --types --diff "$saved" "$core"
+	fails "$saved" "--types -ojson"
+}
+
+@test "a core that is cut: what is there, with the caveat" {
+	local core cut=$BATS_TEST_TMPDIR/cut part
+	core=$(lost_core plain 0)
+	for part in 3 5 7 9; do
+		head -c $(($(stat -c %s "$core") * part / 10)) "$core" >"$cut"
+		run --separate-stderr "$TOPLEAK" --leaks "$cut"
+		[ "$status" -eq 0 ] || [ "$status" -eq 2 ]
+		[ "$status" -ne 0 ] || contains "$output" "memory is missing"
+	done
+}
+
+@test "a live process" {
+	local pid
+	"$(lost_program)" /dev/null 2 wait &
+	pid=$!
+	sleep 0.5
+	topleak -0 --leaks -n 100 --pid "$pid"
+	kill "$pid"
+	wait "$pid" || true
+	contains "$output" "(anonymous namespace)::Both"
+	contains "$output" "the process went on meanwhile"
+}
+
+@test "what does not go with --leaks is a usage error that names both" {
+	local option core
+	core=$(lost_core plain 0)
+	for option in "--kind data" "-s 8" "-l 8" --raw --no-names "-w 8" "-e little" "-ogdb"; do
+		# shellcheck disable=SC2086 # an option and its argument
+		topleak -2 --leaks $option "$core"
+		fails "--leaks" "$(sed 's/^-s.*/--offset/; s/^-l.*/--limit/; s/^-w.*/--word/; s/^-e .*/--endian/; s/^-ogdb/--output gdb/; s/ data//' <<<"$option")"
+	done
+	topleak -2 --leaks --types "$core"
+	fails --leaks --types
+	topleak -2 --exact-pointers "$core"
+	fails --exact-pointers --leaks
+	topleak -2 --leaks -m 16M - < <(cat "$(lost_core threads 5)")
+	fails --leaks pipe
+}
+
+@test "another allocator: that is said, and what works" {
+	local path
+	path=$(ldconfig -p | awk 'index($1, "libjemalloc.so.2") == 1 { print $NF; exit }')
+	[ -n "$path" ] || skip "no jemalloc"
+	topleak -2 --leaks "$(fixture types.jemalloc.core "$repo/scripts/dump" -k @ env LD_PRELOAD="$path" \
+		"$(fixture types "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/types.cpp")" @.json)"
+	fails --leaks malloc --types
+}
+
+@test "--redact shows no text of the memory" {
+	topleak -0 --leaks --redact -n 1000 "$(lost_core plain 0)"
+	lacks "$output" '"'
+}
+
+# held NAME TRUTH: the addresses of objects of this name that are kept
+held() {
+	perl -ne '($name, $state, $hidden) = split; printf "0x%x\n", ~hex $hidden if $name eq "'"$1"'" && $state eq "kept"' "$2" 2>/dev/null
+}
+
+@test "--path: from data, the thread, a register, a stack; the shortest way" {
+	local core address
+	core=$(lost_core threads 5)
+	address=$(held in-mapped "$core.truth")
+	topleak -0 --path "$address" "$core"
+	[[ ${lines[1]} =~ "roots+"[0-9]+" (lost)"$ ]]
+	[[ ${lines[2]} =~ ^0x[0-9a-f]+" "+"+2097152  (no type), " ]]
+	[[ ${lines[3]} =~ ^0x0*${address#0x}" "+"-  (no type), " ]]
+	equal "${#lines[@]}" 4
+	topleak -0 --path "$(held register "$core.truth")" "$core"
+	contains "${lines[1]}" "a register of thread"
+	topleak -0 --path "$(held thread-local "$core.truth")" "$core"
+	contains "${lines[1]}" "other memory"
+	# The last node of a list of a thousand, which begins with the last one made.
+	address=$(held list "$core.truth" | head -n 1)
+	topleak -0 --path "$address" "$core"
+	equal "${#lines[@]}" 1002
+	# A leaf of a tree of seven levels.
+	topleak -0 --path "$(held tree "$core.truth" | head -n 1)" "$core"
+	equal "${#lines[@]}" 9
+	topleak -0 --path "$(held "from-a-thread's-stack" "$core.truth" | head -n 1)" "$core"
+	contains "${lines[1]}" "thread"
+}
+
+@test "--path: any address in the object; what is lost, what is none" {
+	local core address
+	core=$(lost_core plain 0)
+	address=$(held grown "$core.truth")
+	topleak -0 --path "$((address + 5000))" "$core"
+	contains "${lines[2]}" "${address#0x}"
+	address=$(perl -ne '($name, $state, $hidden) = split; printf "0x%x\n", ~hex $hidden if $state eq "direct"' "$core.truth" 2>/dev/null | head -n 1)
+	topleak -0 --path "$address" "$core"
+	equal "${#lines[@]}" 1
+	contains "$stderr" "is lost"
+	topleak -1 --path 0x1234 "$core"
+	fails "$core" 0x1234
+	topleak -2 --path 0x1234 --leaks "$core"
+	fails --path --leaks
+	topleak -2 --path 0x1234 --raw "$core"
+	fails --path --raw
+}
+
+@test "--owners: what points at the objects of a class" {
+	local core
+	core=$(lost_core plain 0)
+	topleak -0 --type "(anonymous namespace)::Both" --owners "$core"
+	contains "$output" "2 objects in use, 1 lost"
+	equal "$(sed 1,3d <<<"$output" | tr -s ' ' | cut -d ' ' -f 2,4-)" "1 +240 (anonymous namespace)::roots (lost)"
+	topleak -2 --owners "$core"
+	fails --owners --type
+	topleak -2 --owners --find 0x1234 "$core"
+	fails --owners --type
+	topleak -2 --owners --type Both --around "$core"
+	fails --owners --around
+}
+
+@test "--owners and --path: JSON as the schema says, csv with as many fields in each row" {
+	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
+	local core name
+	core=$(lost_core threads 5)
+	topleak -0 -ojson --owners --type "(anonymous namespace)::Both" "$core"
+	validate "$repo/share/topleak.schema.json" <<<"$output"
+	is '.mode == "owners" and .found.count == 2 and .found.lost == 1 and .owners[0].kind == "data"'
+	for name in tree register thread-local; do
+		topleak -0 -ojson --path "$(held "$name" "$core.truth" | head -n 1)" "$core"
+		validate "$repo/share/topleak.schema.json" <<<"$output"
+		is '.mode == "path" and .found.count == 1 and (.path[-1].offset == null)'
+	done
+	topleak -0 -ocsv --path "$(held tree "$core.truth" | head -n 1)" "$core"
+	[[ ${lines[0]} == address,offset,name,kind,module,size ]]
+	sed 's/"[^"]*"/x/g' <<<"$output" | awk -F, 'NF != 6 { print; exit 1 }'
+}
+
+@test "more lost texts than can be told apart: sizes stay, and so do the frequent ones" {
+	local core expected threads
+	core=$(fixture texts.core "$repo/scripts/dump" -k @ \
+		"$(fixture texts "${CC:-cc}" -O1 -o @ "$repo/fixtures/texts.c")")
+	topleak -0 --leaks -n 100000 -j 1 "$core"
+	expected=$output
+	contains "$output" '"frequent" @+0'
+	for threads in 2 5; do
+		topleak -0 --leaks -n 100000 -j "$threads" "$core"
+		equal "$output" "$expected"
+	done
+	contains "$output" "lost: 300.0 K objects"
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// The lost objects of a core, each with its address.
+//
+//   lost [-j THREADS] [-x] CORE    prints a line for each: ADDRESS SIZE direct|indirect
+//
+// -x: pointers to the inside of objects do not count.
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "heap/heap.h"
+#include "heap/reach.h"
+#include "names/names.h"
+
+static atomic_int stop;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lost_print(void *context, unsigned thread, const struct reach_object *object)
+{
+	(void)context;
+	(void)thread;
+	pthread_mutex_lock(&lock);
+	printf("%" PRIx64 " %" PRIu64 " %s\n", object->address, object->size,
+		object->direct ? "direct" : "indirect");
+	pthread_mutex_unlock(&lock);
+}
+
+int main(int argc, char **argv)
+{
+	struct reach_options options = {.threads = 2, .mask = UINT64_MAX, .stop = &stop};
+	for (int option; (option = getopt(argc, argv, "j:x")) != -1;)
+		if (option == 'j')
+			options.threads = (unsigned)atoi(optarg);
+		else if (option == 'x')
+			options.exact = true;
+		else
+			return 2;
+	const struct image_options image_options = {.memory = 128 << 20, .keep = true};
+	const struct names_options names_options = {.kinds_only = false};
+	const struct heap_options heap_options = {.threads = options.threads, .stop = &stop};
+	struct diag diag;
+	struct error err = {0};
+	struct image *image;
+	struct names *names = NULL;
+	struct heap heap = {0};
+	struct reach *reach = NULL;
+	diag_init(&diag, stderr);
+	if (optind + 1 != argc || !image_open(argv[optind], &image_options, &diag, &err, &image) ||
+		!names_create(image, &names_options, &diag, &err, &names) ||
+		!heap_walk(image, names_places(names), &heap_options, &err, &heap) ||
+		!reach_create(image, names_modules(names), names_places(names), &heap, &options,
+			&err, &reach) ||
+		!reach_link_lost(reach, NULL, NULL, &err) ||
+		!reach_visit_lost(reach, lost_print, NULL, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	reach_destroy(reach);
+	heap_deinit(&heap);
+	names_destroy(names);
+	image_close(image);
+	diag_deinit(&diag);
+	return 0;
+}
