@@ -25,7 +25,7 @@ static void options_limit(struct options *options, const struct files *files)
 	options->debuginfod = false;
 	options->exe = files->has_exe ? files->exe : NULL;
 	options->sysroot = options->debug_dir = "/nonexistent";
-	options->diff = options->types && files->has_other ? files->other : NULL;
+	options->diff = options->diff != NULL && files->has_other ? files->other : NULL;
 	options->memory = (uint64_t)16 << 20;
 	options->threads = 1 + options->threads % 2;
 	options->top = 1 + options->top % 1000;
