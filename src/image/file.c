@@ -131,7 +131,7 @@ bool file_open(
 		.fd = standard ? fcntl(0, F_DUPFD_CLOEXEC, 3)
 			       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
 	};
-	bool pipe;
+	bool pipe = false;
 	if (ret->fd < 0)
 		return error_set(err, "%s: %s", ret->path, strerror(errno));
 	if (!file_measure(ret, standard, err, &pipe) || !file_recognize(ret, pipe, options, err)) {
