@@ -289,3 +289,28 @@ held() {
 	done
 	contains "$output" "lost: 300.0 K objects"
 }
+
+@test "damage at random: no crash, no endless loop; breaks are reported" {
+	local core bad=$BATS_TEST_TMPDIR/bad seed round
+	core=$(lost_core plain 0)
+	seed=${SEED:-$RANDOM}
+	echo "# SEED=$seed" >&3
+	for ((round = 0; round < 15; round++)); do
+		# shellcheck disable=SC2016 # perl's
+		perl -e 'srand(shift); local $/; $_ = <STDIN>;
+			for (1 .. 1 + rand 300) { substr($_, rand(length), 1) = chr rand 256 } print' \
+			$((seed + round)) <"$core" >"$bad"
+		run --separate-stderr timeout 60 "$TOPLEAK" --leaks "$bad"
+		[ "$status" -le 2 ] || { echo "SEED=$((seed + round)): status $status" && false; }
+		run --separate-stderr timeout 60 "$TOPLEAK" --path "$(held tree "$core.truth" | head -n 1)" "$bad"
+		[ "$status" -le 2 ] || { echo "SEED=$((seed + round)): status $status" && false; }
+	done
+	# The size of the chunk behind the first ones.
+	# shellcheck disable=SC2016
+	perl -e 'local $/; $_ = <STDIN>; my $at = index($_, pack("Q", 24017)); substr($_, $at, 8) = pack("Q", 99991); print' \
+		<"$core" >"$bad"
+	topleak -0 --leaks "$bad"
+	contains "$output" "note: the heap is damaged in"
+	topleak -0 --leaks -ojson "$bad"
+	is '.totals.breaks > 0 and (.totals.break_address | startswith("0x"))'
+}

@@ -407,7 +407,8 @@ static int plan_compare(const void *left, const void *right)
 static bool regions_init(struct builder *builder, struct stretch **stretches)
 {
 	struct heap *heap = builder->heap;
-	qsort(builder->plans, builder->count, sizeof *builder->plans, plan_compare);
+	if (builder->count > 0)
+		qsort(builder->plans, builder->count, sizeof *builder->plans, plan_compare);
 	heap->regions = calloc(builder->count + 1, sizeof *heap->regions);
 	*stretches = calloc(builder->count + 1, sizeof **stretches);
 	if (heap->regions == NULL || *stretches == NULL)
