@@ -60,7 +60,7 @@ ifeq ($(STATIC),1)
 OBJECTS += $(BUILD)/obj/static.o
 endif
 
-.PHONY: all check fuzz install uninstall demo verify asan bench lint picture dist deb static check-packages clean
+.PHONY: all check test-programs fuzz install uninstall demo verify asan tsan bench lint picture dist deb static check-packages clean
 all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
@@ -123,12 +123,20 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-check: all $(BUILD)/test-engine $(BUILD)/test-filter $(BUILD)/test-heap $(BUILD)/test-lost $(FUZZ:%=$(BUILD)/fuzz-%)
+test-programs: all $(addprefix $(BUILD)/test-,engine filter heap lost) $(FUZZ:%=$(BUILD)/fuzz-%)
+
+check: test-programs
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
 
 asan:
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' all $(BUILD)/asan/test-engine $(BUILD)/asan/test-filter $(BUILD)/asan/test-heap $(BUILD)/asan/test-lost $(FUZZ:%=$(BUILD)/asan/fuzz-%)
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' test-programs
 	TOPLEAK=$(BUILD)/asan/topleak tests/run
+
+# The tests in which threads have much to do.
+tsan:
+	$(MAKE) BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test-programs
+	TOPLEAK=$(BUILD)/tsan/topleak tests/run $(or $(TESTS),$(TSAN_TESTS:%=tests/%.bats))
+TSAN_TESTS := engine property find types fuzz memory inputs-pipe
 
 demo:
 	scripts/setup

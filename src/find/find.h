@@ -15,8 +15,9 @@
 
 // Find every place of a text in all saved bytes, and count the runs of printable characters around
 // it that differ. Places may overlap: "aa" is three times in "aaaa". length is from 1 to
-// FIND_TEXT_MAX. options->fold: the case of letters does not matter. On success *ret is the
-// caller's, to be released with text_result_deinit; ret->count is the number of places.
+// FIND_TEXT_MAX; there is no NUL in the text. options->fold: the case of letters does not matter.
+// On success *ret is the caller's, to be released with text_result_deinit; ret->count is the number
+// of places.
 bool find_text(const char *text, size_t length, const struct find_options *options,
 	struct error *err, struct text_result *ret);
 

@@ -90,6 +90,7 @@ static bool file_measure(struct file *file, bool standard, struct error *err, bo
 	if (at < 0 || end < 0)
 		return error_set(err, "%s: cannot find its size: %s", file->path, strerror(errno));
 	file->base = (uint64_t)at;
+	file->on_disk = (uint64_t)status.st_blocks * 512;
 	file->size = end > at ? (uint64_t)(end - at) : 0;
 	return true;
 }
@@ -130,7 +131,7 @@ bool file_open(
 		.fd = standard ? fcntl(0, F_DUPFD_CLOEXEC, 3)
 			       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
 	};
-	bool pipe;
+	bool pipe = false;
 	if (ret->fd < 0)
 		return error_set(err, "%s: %s", ret->path, strerror(errno));
 	if (!file_measure(ret, standard, err, &pipe) || !file_recognize(ret, pipe, options, err)) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define BYTES(text) text, sizeof text - 1
+#define BYTES(text) (text), sizeof(text) - 1
 
 static const struct magic magics[] = {
 	// Compression: RFC 1952 (and 8, the only method), bzip2's and xz's format documents, RFC

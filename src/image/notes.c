@@ -309,7 +309,7 @@ static bool note_bsd(struct notes *notes, const struct note *note, bool netbsd, 
 		return note_auxv(notes, note, err);
 	// NetBSD amd64: PT_GETREGS is 33, in struct reg rsp is the 25th.
 	if (netbsd && note->type == 33 && notes->image->info.machine == EM_X86_64 &&
-		note->size >= 25 * 8 && notes->image->info.elf_class == 64)
+		note->size >= 25 * sizeof(uint64_t) && notes->image->info.elf_class == 64)
 		return notes_add_thread(notes, 0, note_word(notes, note, 24), err) &&
 		       notes_add_registers(notes, note, 0, err);
 	if (note->type != base || note->size < name + 32)

@@ -106,12 +106,12 @@ static bool packed_start(struct packed *packed, struct error *err)
 	packed->check = 0;
 	packed->several = false;
 	packed->piece_size = 0;
-	// ARCHIVE_WARN: a program would have to be run. The filter for compress reads as soon as it is
-	// appended, before there is anything to read, and crashes; so this one has to be found.
+	// ARCHIVE_WARN: a program would have to be run. The filter for compress reads as soon as it
+	// is appended, before there is anything to read, and crashes; so this one has to be found.
 	if ((packed->packing == PACKING_COMPRESS
 			    ? archive_read_support_filter_compress(packed->archive)
-			    : archive_read_append_filter(packed->archive,
-				      filters[packed->packing])) != ARCHIVE_OK)
+			    : archive_read_append_filter(
+				      packed->archive, filters[packed->packing])) != ARCHIVE_OK)
 		return error_set(err,
 			"%s: is packed with %s, which this libarchive cannot unpack by itself; "
 			"unpack it with: %s FILE | topleak -",

@@ -2,7 +2,6 @@
 #include "image/smaps.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +15,32 @@ static void path_decode(char *path)
 	}
 }
 
+// A number, and the character behind it; *at moves past both.
+static bool number_take(const char **at, int base, char behind, uint64_t *ret)
+{
+	char *end;
+	*ret = strtoull(*at, &end, base);
+	if (end == *at || *end != behind)
+		return false;
+	*at = end + 1;
+	return true;
+}
+
 // "55d0c0000000-55d0c0021000 rw-p 00000000 00:00 0      [heap]"
 static bool area_parse(const char *line, struct area *ret)
 {
-	char access[5];
-	int path = 0;
+	const char *at = line;
+	uint64_t inode;
 	*ret = (struct area){0};
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*u %n", &ret->start,
-		    &ret->end, access, &ret->offset, &path) != 4 ||
-		path == 0 || ret->start >= ret->end)
+	if (!number_take(&at, 16, '-', &ret->start) || !number_take(&at, 16, ' ', &ret->end) ||
+		ret->start >= ret->end || strcspn(at, " ") != 4)
+		return false;
+	const char *access = at;
+	at += strcspn(at, " ") + 1;
+	if (!number_take(&at, 16, ' ', &ret->offset))
+		return false;
+	at += strcspn(at, " ");
+	if (!number_take(&at, 10, ' ', &inode))
 		return false;
 	ret->read = access[0] == 'r';
 	ret->write = access[1] == 'w';
@@ -32,7 +48,7 @@ static bool area_parse(const char *line, struct area *ret)
 	ret->shared = access[3] == 's';
 	// Where only maps can be read: what can be written to, was.
 	ret->modified = ret->write && !ret->shared;
-	ret->path = strdup(line + path);
+	ret->path = strdup(at + strspn(at, " "));
 	if (ret->path != NULL)
 		path_decode(ret->path);
 	return true;
@@ -47,14 +63,22 @@ static void area_set_flags(struct area *area, const char *flags)
 	area->huge = strstr(flags, " ht ") != NULL;
 }
 
+// "Rss:                 132 kB"
+static bool kilobytes_parse(const char *line, const char *name, uint64_t *ret)
+{
+	const size_t length = strlen(name);
+	const char *at = line + length;
+	return strncmp(line, name, length) == 0 && number_take(&at, 10, ' ', ret);
+}
+
 // A line of smaps that tells more about the last area.
 static void area_refine(struct area *area, char *line)
 {
 	uint64_t kilobytes;
-	if (sscanf(line, "Rss: %" SCNu64, &kilobytes) == 1)
+	if (kilobytes_parse(line, "Rss:", &kilobytes))
 		area->modified = false;
-	if (sscanf(line, "Anonymous: %" SCNu64, &kilobytes) == 1 ||
-		sscanf(line, "Swap: %" SCNu64, &kilobytes) == 1)
+	if (kilobytes_parse(line, "Anonymous:", &kilobytes) ||
+		kilobytes_parse(line, "Swap:", &kilobytes))
 		area->modified = area->modified || kilobytes > 0;
 	static const char flags[] = "VmFlags:";
 	if (strncmp(line, flags, sizeof flags - 1) == 0) {

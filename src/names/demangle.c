@@ -5,6 +5,7 @@
 
 #include <libiberty/demangle.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,8 +105,7 @@ char *demangle_type(const char *type, bool *too_long)
 	*too_long = false;
 	if (symbol == NULL)
 		return NULL;
-	memcpy(symbol, "_ZTS", 4);
-	memcpy(symbol + 4, type, length + 1);
+	snprintf(symbol, length + sizeof "_ZTS", "_ZTS%s", type);
 	char *text = demangle(symbol, too_long);
 	if (text == NULL)
 		return NULL;

@@ -39,7 +39,7 @@ static bool tables_reserve(struct kind_filter *filter)
 {
 	if (filter->count < filter->capacity)
 		return true;
-	const size_t wanted = 2 * filter->capacity + 2 * PAGE_KINDS;
+	const size_t wanted = 2 * (filter->capacity + PAGE_KINDS);
 	void *grown = reallocarray(filter->tables, wanted, sizeof *filter->tables);
 	if (grown == NULL)
 		return false;

@@ -25,7 +25,7 @@ static void options_limit(struct options *options, const struct files *files)
 	options->debuginfod = false;
 	options->exe = files->has_exe ? files->exe : NULL;
 	options->sysroot = options->debug_dir = "/nonexistent";
-	options->diff = options->types && files->has_other ? files->other : NULL;
+	options->diff = options->diff != NULL && files->has_other ? files->other : NULL;
 	options->memory = (uint64_t)16 << 20;
 	options->threads = 1 + options->threads % 2;
 	options->top = 1 + options->top % 1000;
@@ -76,6 +76,9 @@ static void ask(const struct options *options, const struct files *files)
 	bool ok = dump_open(&dump, files->core, NULL, &err);
 	if (ok)
 		ok = options->types	   ? answer_types(&dump, &report, &err)
+		     : options->leaks	   ? answer_leaks(&dump, &report, &err)
+		     : options->owners	   ? answer_owners(&dump, &report, &err)
+		     : options->path_given ? answer_path(&dump, &report, &err)
 		     : find_asked(options) ? answer_find(&dump, &report, &err)
 					   : answer_words(&dump, &report, &err);
 	CHECK(ok || err.text[0] != '\0');

@@ -222,7 +222,7 @@ static void text_ask(
 	uint64_t count = 0, counted = 0;
 	struct text_result result;
 	struct error err = {0};
-	if (length == 0)
+	if (length == 0 || memchr(part.data, '\0', length) != NULL)
 		return;
 	memcpy(text, part.data, length);
 	text[length] = '\0';

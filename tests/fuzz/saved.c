@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct error err = {0};
 	CHECK(fd >= 0);
 	saved_is(path);
-	if (!saved_load(path, &err, &saved)) {
+	if (!saved_load(path, "types", &err, &saved) && !saved_load(path, "leaks", &err, &saved)) {
 		CHECK(err.text[0] != '\0');
 		return 0;
 	}

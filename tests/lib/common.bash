@@ -56,7 +56,7 @@ needs() {
 
 # A sanitizer reserves terabytes of addresses and keeps freed memory.
 sanitized() {
-	grep -q __asan_init "$TOPLEAK"
+	grep -q '__[at]san_init' "$TOPLEAK"
 }
 
 # limited COMMAND...: runs it with a minute of processor time, and kills what still hangs after ten minutes; a busy
