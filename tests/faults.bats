@@ -54,6 +54,18 @@ counts() {
 		pthread_create:11 mmap:12 read:5
 }
 
+@test "types: memory, reads, threads" {
+	# Chunks of malloc with an object each that points into a file, among numbers and zeros.
+	mkcore types 'notes => [{ name => "CORE", type => 0x46494c45,
+		desc => pack("Q<5", 1, 4096, 0x400000, 0x401000, 0) . "/srv/app\0" }], segments => [
+		{ vaddr => 0x400000, flags => 5, words => [(0) x 512] },
+		{ vaddr => 0x10000000, flags => 6, words => [(map { (0, 0x31, 0x400100 + 16 * ($_ % 3), $_, 0x400200, 0) } 1 .. 9000), 0, 0x1001, (0) x 510] }]'
+	each 'TOPLEAK --types -m 16M -j 2 -o csv types' cat \
+		alloc:12 pread:5 pread:4 pread:short getrandom:38 pthread_create:11
+	topleak -0 --types -o csv types
+	contains "$output" "app,3000,48,chunk"
+}
+
 @test "a compressed core, as JSON: memory, reads, threads" {
 	each 'TOPLEAK -o json -m 16M -j 2 -n 5 core.zst' "sed s/.*top//" \
 		alloc:12 pread:5 pread:4 pread:short pthread_create:11

@@ -55,7 +55,7 @@ bool dump_count(struct dump *dump, const struct kind_filter *filter, size_t top,
 		.select_fast = filter != NULL && kind_filter_fast(filter),
 		// Of what is unpacked a sample is the beginning, which is kept.
 		.access = info->once ? COUNT_ONCE : COUNT_SEEK,
-		.words = info->bytes_present / info->word_size,
+		.words = info->bytes_data / info->word_size,
 	};
 	const struct count_options count_options = {
 		.top = top,

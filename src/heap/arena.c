@@ -28,7 +28,7 @@ struct finder {
 
 static uint64_t load(const struct chains *chains, const unsigned char *bytes, size_t word)
 {
-	return word_load(bytes + word * chains->word, chains->word, chains->order);
+	return chains_load(chains, bytes + word * chains->word);
 }
 
 static bool is_page(uint64_t value)
@@ -38,7 +38,7 @@ static bool is_page(uint64_t value)
 
 bool heap_info_read(const struct chains *chains, uint64_t address, struct heap_info *ret)
 {
-	const unsigned word = chains->word;
+	const size_t word = chains->word;
 	unsigned char bytes[4 * 8];
 	if (image_read(chains->image, address, bytes, 4 * word) != 4 * word)
 		return false;
@@ -66,7 +66,7 @@ static bool leads_back(const struct chains *chains, uint64_t address, uint64_t c
 // Whether the pair of words at the address of a bin are the ends of its ring.
 static bool bin_is_sound(const struct chains *chains, uint64_t address, const unsigned char *bytes)
 {
-	const unsigned word = chains->word;
+	const size_t word = chains->word;
 	const uint64_t chunk = address - 2 * word;
 	const uint64_t first = load(chains, bytes, 0), last = load(chains, bytes, 1);
 	if (first == chunk || last == chunk)
@@ -91,9 +91,9 @@ static bool bins_are_sound(
 static struct arena arena_read(
 	const struct chains *chains, uint64_t address, const unsigned char *bytes)
 {
-	const unsigned word = chains->word;
-	const uint64_t behind = address + 2 * BINS * word + BINMAP_SIZE;
-	const unsigned char *tail = bytes + 2 * BINS * word + BINMAP_SIZE;
+	const size_t word = chains->word;
+	const uint64_t behind = address + (size_t)2 * BINS * word + BINMAP_SIZE;
+	const unsigned char *tail = bytes + (size_t)2 * BINS * word + BINMAP_SIZE;
 	struct arena ret = {.bins = address, .end = behind + 3 * word};
 	struct heap_info info;
 	image_read_word(chains->image, address - 2 * word, &ret.top);
@@ -153,7 +153,7 @@ static bool read_around(const struct chains *chains, uint64_t address, unsigned 
 static bool arena_around(struct finder *finder, uint64_t address, struct arena *ret)
 {
 	const struct chains *chains = finder->chains;
-	const unsigned word = chains->word;
+	const size_t word = chains->word;
 	unsigned char bytes[8 * (4 * BINS + WORDS_BEHIND) + BINMAP_SIZE];
 	// The bins begin here at the earliest, if it is the last one.
 	const size_t before = (size_t)2 * (BINS - 1) * word;
@@ -174,7 +174,7 @@ static bool arena_around(struct finder *finder, uint64_t address, struct arena *
 static bool arena_scan(struct finder *finder, uint64_t start, uint64_t end)
 {
 	const struct chains *chains = finder->chains;
-	const unsigned word = chains->word;
+	const size_t word = chains->word;
 	uint64_t at = (start + word - 1) / word * word;
 	while (at < end && finder->failures < FAILURES_MAX) {
 		const size_t size = image_read(
@@ -183,8 +183,8 @@ static bool arena_scan(struct finder *finder, uint64_t start, uint64_t end)
 		for (; i + 2 * word <= size; i += word) {
 			const uint64_t chunk = at + i - 2 * word;
 			struct arena arena;
-			if (word_load(finder->block + i, word, chains->order) != chunk ||
-				word_load(finder->block + i + word, word, chains->order) != chunk)
+			if (chains_load(chains, finder->block + i) != chunk ||
+				chains_load(chains, finder->block + i + word) != chunk)
 				continue;
 			if (!arena_around(finder, at + i, &arena)) {
 				if (++finder->failures == FAILURES_MAX)

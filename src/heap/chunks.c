@@ -61,7 +61,7 @@ bool window_word(const struct window *window, uint64_t address, uint64_t *ret)
 	const struct chains *chains = window->chains;
 	const uint64_t inside = address - window->address;
 	if (inside < window->size && window->size - inside >= chains->word) {
-		*ret = word_load(window->bytes + inside, chains->word, chains->order);
+		*ret = chains_load(chains, window->bytes + inside);
 		return true;
 	}
 	return image_read_word(chains->image, address, ret);
@@ -72,7 +72,7 @@ bool window_word(const struct window *window, uint64_t address, uint64_t *ret)
 bool chunk_read(const struct window *window, const struct stretch *stretch, uint64_t address,
 	uint64_t *field)
 {
-	const unsigned word = window->chains->word;
+	const size_t word = window->chains->word;
 	if (address >= stretch->end || stretch->end - address < 4 * (uint64_t)word ||
 		!window_word(window, address + word, field))
 		return false;
@@ -85,7 +85,7 @@ bool chunk_read(const struct window *window, const struct stretch *stretch, uint
 
 uint64_t fence_size(const struct window *window, const struct stretch *stretch, uint64_t address)
 {
-	const unsigned word = window->chains->word;
+	const size_t word = window->chains->word;
 	const uint64_t header = 2 * (uint64_t)word, fence = header | PREV_INUSE;
 	uint64_t first, second, third;
 	if (address >= stretch->end || stretch->end - address < 2 * header ||
@@ -161,7 +161,7 @@ static bool window_seek(struct window *window, uint64_t *address, uint64_t unit,
 bool chain_search(struct window *window, const struct stretch *stretch, uint64_t from,
 	uint64_t limit, uint64_t *ret)
 {
-	const unsigned unit = 2 * window->chains->word;
+	const uint64_t unit = 2 * window->chains->word;
 	uint64_t at = (from + unit - 1) / unit * unit;
 	limit = min_u64(limit, stretch->end);
 	for (; at >= from && at < limit; at += unit) {

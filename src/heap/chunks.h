@@ -38,10 +38,16 @@ bool addresses_have(const struct addresses *addresses, uint64_t address); // sor
 // What the chains of a dump have in common.
 struct chains {
 	const struct image *image;
-	unsigned word; // bytes
+	size_t word; // bytes
 	enum byte_order order;
 	struct addresses tops; // sorted: the top of each arena that is known; owned
 };
+
+// The word at bytes, as the process had it.
+static inline uint64_t chains_load(const struct chains *chains, const unsigned char *bytes)
+{
+	return word_load(bytes, (unsigned)chains->word, chains->order);
+}
 
 // Reads memory, for one thread.
 struct window {

@@ -202,7 +202,7 @@ static bool arena_heap_add(struct builder *builder, uint64_t address)
 {
 	struct heap *heap = builder->heap;
 	struct heap_info info;
-	uint64_t from, to, places[2], first, field;
+	uint64_t from, to, places[2] = {0}, first = 0, field;
 	if (!heap_info_read(&builder->chains, address, &info))
 		return true;
 	const uint64_t end = address + info.size;
@@ -243,12 +243,12 @@ static bool arena_heap_add(struct builder *builder, uint64_t address)
 // ends where the mapping ends, or, since 2.43, a header before that.
 static bool mapped_read(const struct builder *builder, uint64_t page, uint64_t chunk, uint64_t *end)
 {
-	const unsigned word = builder->chains.word;
+	const size_t word = builder->chains.word;
 	unsigned char bytes[16];
 	if (image_read(builder->chains.image, chunk, bytes, 2 * word) != 2 * word)
 		return false;
-	const uint64_t before = word_load(bytes, word, builder->chains.order);
-	const uint64_t field = word_load(bytes + word, word, builder->chains.order);
+	const uint64_t before = chains_load(&builder->chains, bytes);
+	const uint64_t field = chains_load(&builder->chains, bytes + word);
 	const uint64_t size = field & ~(uint64_t)CHUNK_FLAGS;
 	if ((field & CHUNK_FLAGS) != IS_MMAPPED || (before & ~(uint64_t)1) != chunk - page ||
 		size < 4 * (uint64_t)word || size > UINT64_MAX - PAGE - chunk)
@@ -264,7 +264,7 @@ static bool mapped_read(const struct builder *builder, uint64_t page, uint64_t c
 static bool mapped_find(
 	const struct builder *builder, uint64_t page, uint64_t *chunk, uint64_t *end)
 {
-	const unsigned word = builder->chains.word;
+	const size_t word = builder->chains.word;
 	uint64_t first = page, inner_end;
 	if (!mapped_read(builder, page, first, end)) {
 		first += 8;

@@ -37,6 +37,7 @@ struct state {
 // round, and those with much pending first: others may get more until then.
 struct queue {
 	_Atomic uint32_t *waiting; // objects of each tile that are pending, or have been; owned
+	_Atomic uint64_t *bits;	   // a bit for each tile that waits; owned
 	size_t tile_count;
 	_Atomic size_t filled, dense; // tiles that wait, and of these, with TILE_DENSE or more
 	_Atomic unsigned waiters;     // threads that sleep

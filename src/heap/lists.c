@@ -18,7 +18,7 @@ struct layout {
 static bool layout_of(const struct chains *chains, uint64_t size, struct layout *ret)
 {
 	static const struct layout layouts[] = {{1, 64, false}, {2, 64, false}, {2, 76, true}};
-	const unsigned word = chains->word, unit = 2 * word;
+	const size_t word = chains->word, unit = 2 * word;
 	for (unsigned i = 0; i < sizeof layouts / sizeof *layouts; i++) {
 		const uint64_t wanted = layouts[i].bins * (layouts[i].count_size + word) + word;
 		const uint64_t least = (wanted + unit - 1) / unit * unit;
@@ -40,14 +40,15 @@ struct cache {
 static void cache_load(const struct chains *chains, const struct layout *layout,
 	const unsigned char *chunk, struct cache *ret)
 {
-	const unsigned word = chains->word;
+	const size_t word = chains->word;
 	const unsigned char *counts = chunk + 2 * word;
-	const unsigned char *entries = counts + layout->bins * layout->count_size;
+	const unsigned char *entries = counts + (size_t)layout->bins * layout->count_size;
 	ret->most = 0;
 	for (unsigned i = 0; i < layout->bins; i++) {
-		ret->entries[i] = word_load(entries + i * word, word, chains->order);
-		ret->counts[i] = layout->count_size == 1 ? counts[i]
-							 : load_u16(counts + 2 * i, chains->order);
+		ret->entries[i] = chains_load(chains, entries + i * word);
+		ret->counts[i] = layout->count_size == 1
+					 ? counts[i]
+					 : load_u16(counts + 2 * (size_t)i, chains->order);
 		if (ret->counts[i] > ret->most)
 			ret->most = ret->counts[i];
 	}
@@ -241,7 +242,7 @@ static void cache_clear(struct cleaner *cleaner, uint64_t address)
 static void fastbins_clear(struct cleaner *cleaner, const struct arena *arena)
 {
 	struct heap *heap = cleaner->heap;
-	const unsigned word = cleaner->chains->word;
+	const size_t word = cleaner->chains->word;
 	for (unsigned i = 1; i <= FASTBINS_MAX; i++) {
 		uint64_t first, size;
 		size_t slot;

@@ -99,15 +99,17 @@ static void tile_need(struct worker *worker, size_t offset, size_t size)
 static bool queue_init(struct queue *queue, size_t tile_count)
 {
 	queue->waiting = calloc(tile_count + 1, sizeof *queue->waiting);
+	queue->bits = calloc(tile_count / 64 + 1, sizeof *queue->bits);
 	queue->tile_count = tile_count;
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->changed, NULL);
-	return queue->waiting != NULL;
+	return queue->waiting != NULL && queue->bits != NULL;
 }
 
 static void queue_deinit(struct queue *queue)
 {
 	free((void *)queue->waiting);
+	free((void *)queue->bits);
 	pthread_mutex_destroy(&queue->lock);
 	pthread_cond_destroy(&queue->changed);
 }
@@ -120,6 +122,7 @@ static void queue_add(struct queue *queue, size_t tile)
 		atomic_fetch_add(&queue->dense, 1);
 	if (before != 0)
 		return;
+	atomic_fetch_or(&queue->bits[tile / 64], UINT64_C(1) << (tile % 64));
 	atomic_fetch_add(&queue->filled, 1);
 	if (atomic_load(&queue->waiters) > 0) {
 		pthread_mutex_lock(&queue->lock);
@@ -128,24 +131,39 @@ static void queue_add(struct queue *queue, size_t tile)
 	}
 }
 
-// The next tile with so many objects; there may be none.
-static bool queue_find(struct queue *queue, uint32_t least)
+// The next tile with so many objects, from the hand on; there may be none.
+static bool queue_find_from(struct queue *queue, uint32_t least, size_t end)
 {
-	for (size_t tries = 0; tries < queue->tile_count; tries++) {
-		if (queue->hand >= queue->tile_count)
-			queue->hand = 0;
-		if (atomic_load_explicit(&queue->waiting[queue->hand], memory_order_relaxed) >=
-			least)
+	while (queue->hand < end) {
+		const uint64_t bits = atomic_load_explicit(&queue->bits[queue->hand / 64],
+					      memory_order_relaxed) >>
+				      (queue->hand % 64);
+		if (bits == 0) {
+			queue->hand = (queue->hand / 64 + 1) * 64;
+			continue;
+		}
+		queue->hand += (unsigned)__builtin_ctzll(bits);
+		if (queue->hand < end && atomic_load(&queue->waiting[queue->hand]) >= least)
 			return true;
 		queue->hand++;
 	}
 	return false;
 }
 
+static bool queue_find(struct queue *queue, uint32_t least)
+{
+	const size_t begin = queue->hand;
+	if (queue_find_from(queue, least, queue->tile_count))
+		return true;
+	queue->hand = 0;
+	return queue_find_from(queue, least, min_u64(begin, queue->tile_count));
+}
+
 // What is added from now on makes the tile wait again.
 static size_t queue_take(struct queue *queue)
 {
 	const size_t tile = queue->hand++;
+	atomic_fetch_and(&queue->bits[tile / 64], ~(UINT64_C(1) << (tile % 64)));
 	const uint32_t count = atomic_exchange(&queue->waiting[tile], 0);
 	atomic_fetch_sub(&queue->filled, 1);
 	if (count >= TILE_DENSE)

@@ -69,10 +69,12 @@ static void piece_reset(struct walk *walk, struct piece *piece)
 	free(piece->breaks);
 	free(piece->caches.list);
 	free(piece->gaps.list);
-	*piece = (struct piece){.region = piece->region,
-		.stretch = piece->stretch,
-		.start = piece->start,
-		.end = piece->end};
+	piece->breaks = NULL;
+	piece->caches = piece->gaps = (struct addresses){0};
+	piece->in_use = piece->binned = (struct heap_tally){0};
+	piece->break_count = piece->break_capacity = piece->breaks_more = 0;
+	piece->overhead = piece->foreign = piece->broken = piece->missing = 0;
+	piece->entry = 0;
 }
 
 static void break_add(struct walker *walker, uint64_t chunk, uint64_t address)
@@ -276,10 +278,11 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 	struct piece *piece = walker->piece;
 	const struct window *window = &walker->window;
 	struct heap *heap = walker->walk->heap;
-	const uint64_t end = piece->stretch.end, limit = piece->end, least = 4 * (uint64_t)word;
+	const uint64_t end = piece->stretch.end, limit = piece->end;
+	const uint64_t unit = 2 * (uint64_t)word, least = 2 * unit;
 	const uint64_t region_start = piece->region->start, arena = piece->stretch.arena;
 	// Bits of a size field that must not be set.
-	const uint64_t wrong = ((2 * word - 1) & ~(uint64_t)PREV_INUSE) & ~arena;
+	const uint64_t wrong = ((unit - 1) & ~(uint64_t)PREV_INUSE) & ~arena;
 	const size_t region_slot = piece->region->slot;
 	const unsigned char *bytes = window->bytes;
 	uint64_t at = walker->at, field = walker->field;
@@ -287,12 +290,12 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 	while (at < limit) {
 		const uint64_t size = chunk_size(field), next = at + size;
 		const uint64_t offset = next - window->address;
-		if (offset >= window->size || window->size - offset < 2 * word || next >= end)
+		if (offset >= window->size || window->size - offset < unit || next >= end)
 			break;
 		const uint64_t behind = word_load(bytes + offset + word, word, order);
 		if ((behind & wrong) != 0 || behind < least || chunk_size(behind) > end - next)
 			break;
-		const size_t slot = region_slot + (size_t)((at - region_start) / (2 * word));
+		const size_t slot = region_slot + (size_t)((at - region_start) / unit);
 		if ((behind & PREV_INUSE) != 0) {
 			if ((field & NON_MAIN_ARENA) != arena)
 				break;
@@ -349,7 +352,7 @@ static void piece_walk(struct walker *walker, struct piece *piece, uint64_t entr
 		if (chains->word == 8 && chains->order == ORDER_NATIVE)
 			steps_run(walker, 8, ORDER_NATIVE);
 		else
-			steps_run(walker, chains->word, chains->order);
+			steps_run(walker, (unsigned)chains->word, chains->order);
 		if (walker->at >= piece->end) {
 			piece_leave(walker, GAP_NONE, walker->at, walker->at);
 			return;

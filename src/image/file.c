@@ -90,6 +90,7 @@ static bool file_measure(struct file *file, bool standard, struct error *err, bo
 	if (at < 0 || end < 0)
 		return error_set(err, "%s: cannot find its size: %s", file->path, strerror(errno));
 	file->base = (uint64_t)at;
+	file->on_disk = (uint64_t)status.st_blocks * 512;
 	file->size = end > at ? (uint64_t)(end - at) : 0;
 	return true;
 }

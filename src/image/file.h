@@ -29,6 +29,7 @@ struct file {
 	const struct file_ops *ops;
 	const char *path; // for messages
 	uint64_t size;	  // bytes, or FILE_SIZE_UNKNOWN
+	uint64_t on_disk; // bytes that it takes there, without its holes; 0: not known
 	bool piped;	  // from standard input or a pipe
 	bool in_order;	  // only its beginning can be read at an offset, all of it as a stream only
 	struct stream *stream;	  // NULL: none; owned

@@ -259,6 +259,10 @@ bool image_open(const char *path, const struct image_options *options, struct di
 		image_close(image);
 		return false;
 	}
+	// What is packed takes less on disk than its data.
+	image->info.bytes_data = image->info.bytes_present;
+	if (image->file.on_disk != 0 && image->file.stream == NULL)
+		image->info.bytes_data = min_u64(image->file.on_disk, image->info.bytes_present);
 	*ret = image;
 	return true;
 }

@@ -86,6 +86,7 @@ struct image_info {
 	size_t segment_count;
 	uint64_t bytes_saved;	  // to be scanned, all segments
 	uint64_t bytes_present;	  // of these, in the file
+	uint64_t bytes_data;	  // of these, about, not in holes of the file
 	uint64_t bytes_not_saved; // left out when the dump was written
 	uint64_t headers_missing; // program headers that a cut took away; UINT64_MAX: an unknown
 				  // number

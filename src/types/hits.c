@@ -86,7 +86,7 @@ static uint64_t header_before(const struct hits *hits, const struct piece *piece
 		return 0;
 	const uint64_t field = word_load(piece->view.bytes + inside - word, word, info->order);
 	const uint64_t size = field & ~(uint64_t)7;
-	return (field & 2) == 0 && size >= 4 * (uint64_t)word && size % (2 * word) == 0 &&
+	return (field & 2) == 0 && size >= 4 * (uint64_t)word && size % (2 * (uint64_t)word) == 0 &&
 			       size <= (uint64_t)1 << 30
 		       ? size
 		       : 0;
