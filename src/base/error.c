@@ -26,24 +26,13 @@ static void error_format(struct error *err, const char *format, va_list args)
 	memcpy(err->text + sizeof err->text - rest, whole + length + 1 - rest, rest);
 }
 
-bool error_set(struct error *err, const char *format, ...)
+void error_fill(struct error *err, bool usage, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
 	error_format(err, format, args);
 	va_end(args);
-	err->usage = false;
-	return false;
-}
-
-bool error_usage(struct error *err, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	error_format(err, format, args);
-	va_end(args);
-	err->usage = true;
-	return false;
+	err->usage = usage;
 }
 
 // A hostile dump could give cause for millions.

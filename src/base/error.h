@@ -16,15 +16,18 @@ struct error {
 	bool usage;
 };
 
-// Fill err and return false, so that a caller can write `return error_set(err, ...)`.
-bool error_set(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The same for a usage error.
-bool error_usage(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static inline bool error_memory(struct error *err)
+void error_fill(struct error *err, bool usage, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static inline bool error_false(void)
 {
-	error_set(err, "out of memory");
 	return false;
 }
+// Fill err and return false, so that a caller can write `return error_set(err, ...)`; that it is
+// false must be seen without the other file.
+#define error_set(err, ...) (error_fill((err), false, __VA_ARGS__), error_false())
+// The same for a usage error.
+#define error_usage(err, ...) (error_fill((err), true, __VA_ARGS__), error_false())
+#define error_memory(err) error_set((err), "out of memory")
 
 struct diag {
 	FILE *stream;

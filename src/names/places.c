@@ -251,21 +251,19 @@ static bool places_walk(struct builder *builder)
 		const struct image_segment *segment = &info->segments[i];
 		const uint64_t end = add_saturated(segment->address, segment->size);
 		while (done < end) {
-			const struct module_range *range =
-				next < modules->range_count ? &modules->ranges[next] : NULL;
-			const uint64_t limit =
-				range != NULL ? min_u64(end, max_u64(done, range->start)) : end;
+			const bool more = next < modules->range_count;
+			const uint64_t start = more ? modules->ranges[next].start : end;
+			const uint64_t limit = min_u64(end, max_u64(done, start));
 			const struct piece piece = {max_u64(done, segment->address), limit,
 				segment->flags, done > segment->address};
 			if (piece.start < piece.end && !piece_add(builder, &piece))
 				return false;
 			done = max_u64(done, limit);
-			if (range == NULL || range->start > done || limit >= end)
+			if (!more || start > done || limit >= end)
 				break;
-			if (!place_add_module(builder, range))
+			if (!place_add_module(builder, &modules->ranges[next]))
 				return false;
-			done = range->end;
-			next++;
+			done = modules->ranges[next++].end;
 		}
 	}
 	for (; next < modules->range_count; next++)
