@@ -354,9 +354,10 @@ static enum page page_look(const struct builder *builder, uint64_t page, bool ma
 // How far it is to the next page that is worth a look.
 static uint64_t page_skip(const struct builder *builder, uint64_t page, enum page look)
 {
-	const uint64_t zeros =
-		look == PAGE_ZEROS ? image_zeros(builder->chains.image, page) / PAGE * PAGE : 0;
-	return max_u64(PAGE, zeros);
+	uint64_t end;
+	if (look != PAGE_ZEROS || image_has_data(builder->chains.image, page, UINT64_MAX, &end))
+		return PAGE;
+	return max_u64(PAGE, (end - page) / PAGE * PAGE);
 }
 
 // Look at every page from start to end, which the dump has, but those inside what is found.

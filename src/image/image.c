@@ -381,18 +381,6 @@ const struct image_segment *image_segment_at(const struct image *image, uint64_t
 	return segment_find(&image->info, address, false);
 }
 
-uint64_t image_zeros(const struct image *image, uint64_t address)
-{
-	const struct image_segment *segment = segment_find(&image->info, address, true);
-	uint64_t end;
-	if (segment == NULL)
-		return 0;
-	const uint64_t offset = segment->offset + (address - segment->address);
-	return file_has_data(&image->file, offset, segment->offset + segment->present, &end)
-		       ? 0
-		       : end - offset;
-}
-
 // Read from the overlay what the dump left out, but nothing that it was meant to hold.
 static size_t image_read_overlay(
 	const struct image *image, uint64_t address, void *buffer, size_t size)
