@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "heap/arena.h"
 #include "heap/chunks.h"
@@ -327,33 +328,64 @@ static bool main_find(
 	return builder->chains.word == 4 && main_begins(builder, *chunk, end, stop);
 }
 
+enum page { PAGE_ZEROS, PAGE_OTHER, PAGE_CHUNK };
+
+// What a page begins with: most can be told from a chunk with one read. main: whether parts of the
+// main heap are looked for.
+static enum page page_look(const struct builder *builder, uint64_t page, bool main)
+{
+	static const unsigned char zeros[32];
+	const size_t word = builder->chains.word;
+	unsigned char bytes[32];
+	if (image_read(builder->chains.image, page, bytes, 4 * word) != 4 * word)
+		return PAGE_OTHER;
+	if (memcmp(bytes, zeros, 4 * word) == 0)
+		return PAGE_ZEROS;
+	// With words of 4 bytes the chunk can begin behind two words.
+	for (size_t i = 1; i < (word == 8 ? 2 : 4); i += 2) {
+		const uint64_t field = chains_load(&builder->chains, bytes + i * word);
+		const uint64_t flags = field & CHUNK_FLAGS;
+		if (field >= 4 * word && (flags == IS_MMAPPED || (main && flags == PREV_INUSE)))
+			return PAGE_CHUNK;
+	}
+	return PAGE_OTHER;
+}
+
+// How far it is to the next page that is worth a look.
+static uint64_t page_skip(const struct builder *builder, uint64_t page, enum page look)
+{
+	const uint64_t zeros =
+		look == PAGE_ZEROS ? image_zeros(builder->chains.image, page) / PAGE * PAGE : 0;
+	return max_u64(PAGE, zeros);
+}
+
 // Look at every page from start to end, which the dump has, but those inside what is found.
 static bool pages_probe(
 	struct builder *builder, uint64_t start, uint64_t end, uint64_t place_end, bool main)
 {
 	uint64_t at = (start + PAGE - 1) / PAGE * PAGE, chunk, stop;
 	while (at >= start && at < end) {
-		if (mapped_find(builder, at, &chunk, &stop) && stop <= place_end) {
+		const enum page look = page_look(builder, at, main);
+		if (look == PAGE_CHUNK && mapped_find(builder, at, &chunk, &stop) &&
+			stop <= place_end) {
 			if (!mapped_add(builder, at, chunk, stop, end))
 				return false;
 			at = stop;
-		} else if (main && main_find(builder, at, place_end, &chunk, &stop)) {
+		} else if (look == PAGE_CHUNK && main &&
+			   main_find(builder, at, place_end, &chunk, &stop)) {
 			if (!plan_add(builder, HEAP_MAIN, chunk, min_u64(stop, end),
 				    (struct stretch){stop, 0}))
 				return false;
 			at = (stop + PAGE - 1) / PAGE * PAGE;
 		} else {
-			// A hole of the file has none.
-			const uint64_t zeros = image_zeros(builder->chains.image, at);
-			at = add_saturated(at, max_u64(PAGE, zeros / PAGE * PAGE));
+			at = add_saturated(at, page_skip(builder, at, look));
 		}
 	}
 	return true;
 }
 
-// The highest stack pointer in a stack: no mapping of malloc's is below, but it may be above, where
-// both are one segment.
-static uint64_t stack_above(const struct builder *builder, const struct span *span)
+// The highest stack pointer in a stack; its start, if there is none.
+static uint64_t stack_pointer(const struct builder *builder, const struct span *span)
 {
 	const struct image_process *process = &image_info(builder->chains.image)->process;
 	uint64_t ret = span->start;
@@ -363,6 +395,38 @@ static uint64_t stack_above(const struct builder *builder, const struct span *sp
 			ret = max_u64(ret, pointer);
 	}
 	return ret;
+}
+
+// Look at the part of a place from start to end.
+static bool place_probe(struct builder *builder, uint64_t start, uint64_t end, bool main)
+{
+	uint64_t at = start, from, to;
+	for (; at < end && present_next(builder, at, end, &from, &to); at = to) {
+		const struct image_segment *segment = image_segment_at(builder->chains.image, from);
+		if (segment != NULL && (segment->flags & PF_W) != 0 &&
+			!pages_probe(builder, from, to, end, main))
+			return false;
+	}
+	return true;
+}
+
+// Mappings can be neighbours of a stack: above the stack pointer, where both are one segment, or
+// below it, where a segment begins with one. The rest below is dead.
+static bool stack_probe(struct builder *builder, const struct span *span, bool main)
+{
+	const struct image_info *info = image_info(builder->chains.image);
+	const uint64_t pointer = stack_pointer(builder, span);
+	for (size_t i = builder->segment; i < info->segment_count; i++) {
+		const uint64_t start = info->segments[i].address;
+		const uint64_t end = start + info->segments[i].present;
+		if (start >= pointer)
+			break;
+		if (start >= span->start && start < end &&
+			page_look(builder, start, main) == PAGE_CHUNK &&
+			!place_probe(builder, start, min_u64(end, pointer), main))
+			return false;
+	}
+	return place_probe(builder, pointer, span->end, main);
 }
 
 static bool places_probe(struct builder *builder)
@@ -375,22 +439,18 @@ static bool places_probe(struct builder *builder)
 	for (size_t i = 0; i < builder->arenas.count; i++)
 		if (!builder->arenas.list[i].further && builder->arenas.list[i].system != 0)
 			claimed = builder->arenas.list[i].system;
+	// Not all of the main heap was found.
+	const bool main = main_bytes < claimed;
 	builder->segment = 0;
 	for (size_t i = 0; i < places->count; i++) {
-		uint64_t at = places->spans[i].start, from, to;
-		const uint64_t end = places->spans[i].end;
-		if (places->list[i].type == PLACE_STACK)
-			at = stack_above(builder, &places->spans[i]);
-		else if (places->list[i].type != PLACE_BLOCKS && places->list[i].type != PLACE_ANON)
-			continue;
-		segments_skip(builder, at);
-		for (; at < end && present_next(builder, at, end, &from, &to); at = to) {
-			const struct image_segment *segment =
-				image_segment_at(builder->chains.image, from);
-			if (segment != NULL && (segment->flags & PF_W) != 0 &&
-				!pages_probe(builder, from, to, end, main_bytes < claimed))
-				return false;
-		}
+		const struct span *span = &places->spans[i];
+		const enum place_type type = places->list[i].type;
+		segments_skip(builder, span->start);
+		if (type == PLACE_STACK && !stack_probe(builder, span, main))
+			return false;
+		if ((type == PLACE_BLOCKS || type == PLACE_ANON) &&
+			!place_probe(builder, span->start, span->end, main))
+			return false;
 	}
 	return true;
 }

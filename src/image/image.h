@@ -138,7 +138,8 @@ bool image_has_data(const struct image *image, uint64_t address, uint64_t limit,
 bool image_read_word(const struct image *image, uint64_t address, uint64_t *ret);
 // Read up to size bytes of the registers at an index of image_process. Returns how many there are.
 size_t image_read_registers(const struct image *image, size_t index, void *buffer, size_t size);
-// The number of bytes at address that are zeros because the file has a hole there; 0: there is data.
+// The number of bytes at address that are zeros because the file has a hole there; 0: there is
+// data.
 uint64_t image_zeros(const struct image *image, uint64_t address);
 // The segment that holds address, saved or not; NULL if none.
 const struct image_segment *image_segment_at(const struct image *image, uint64_t address);
