@@ -12,14 +12,14 @@ enum { PREV_INUSE = 1, IS_MMAPPED = 2, NON_MAIN_ARENA = 4, FLAGS = 7 };
 
 void chain_begin(struct chain *chain, const struct image_info *info, uint64_t start, uint64_t end)
 {
-	const unsigned word = info->word_size;
+	const uint64_t pair = 2 * (uint64_t)info->word_size;
 	uint64_t *const fields = chain->fields;
 	*chain = (struct chain){
-		.word = word,
+		.word = info->word_size,
 		.order = info->order,
 		.end = end,
 		.fields = fields,
-		.next = (start + 2 * word - 1) / (2 * word) * (2 * word),
+		.next = (start + pair - 1) / pair * pair,
 		.patience = add_saturated(start, PATIENCE),
 	};
 }
@@ -44,7 +44,7 @@ static bool header_read(
 		!view_word(chain, view, address + chain->word, &field))
 		return false;
 	const uint64_t size = field & ~(uint64_t)FLAGS;
-	if (size < 4 * (uint64_t)chain->word || size % (2 * chain->word) != 0 ||
+	if (size < 4 * (uint64_t)chain->word || size % (2 * (uint64_t)chain->word) != 0 ||
 		size > chain->end - address)
 		return false;
 	*ret = field;
@@ -124,7 +124,7 @@ static void chain_enter(
 static uint64_t chain_step(struct chain *chain)
 {
 	const uint64_t arena = chain->word == 8 ? (uint64_t)64 << 20 : (uint64_t)1 << 20;
-	const uint64_t next = chain->next + 2 * chain->word;
+	const uint64_t next = chain->next + 2 * (uint64_t)chain->word;
 	if (next < chain->patience)
 		return next;
 	// With words of 4 bytes a chunk that was mapped by itself begins behind 8 bytes.
@@ -184,7 +184,7 @@ static inline bool chain_run(struct chain *chain, const struct view *view, struc
 	uint32_t *const first = chunks->list + chunks->count, *at = first;
 	_Static_assert(PREV_INUSE == CHUNK_USED, "the flag is taken as it is");
 	while (next - view->address < view->size &&
-		view->size - (next - view->address) >= 2 * word) {
+		view->size - (next - view->address) >= 2 * (uint64_t)word) {
 		const uint64_t offset = next - view->address;
 		const uint64_t field = field_at(view, offset + word, word, order);
 		const uint64_t follows = field & ~(uint64_t)FLAGS;
@@ -254,7 +254,7 @@ void chain_follow(struct chain *chain, const struct view *view, struct chunks *c
 
 void chain_skip(struct chain *chain, uint64_t end)
 {
-	const uint64_t step = 2 * chain->word;
+	const uint64_t step = 2 * (uint64_t)chain->word;
 	if (chain->end == 0 || chain->next >= end)
 		return;
 	// No header is zero.

@@ -22,7 +22,7 @@ static uint64_t multiples(const struct fact *facts, size_t count, uint64_t size)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < count; i++)
-		if (fact_size(&facts[i]) % size == 0)
+		if (size > 0 && fact_size(&facts[i]) % size == 0)
 			sum += facts[i].count;
 	return sum;
 }

@@ -15,9 +15,10 @@ struct bounds {
 static inline struct bounds bounds_of(const struct stretch *stretch)
 {
 	const uint64_t half = UINT64_C(1) << 63;
+	const uint64_t start = stretch->start + half, length = stretch->length ^ half;
 	return (struct bounds){
-		.start = _mm256_set1_epi64x((long long)(stretch->start + half)),
-		.length = _mm256_set1_epi64x((long long)(stretch->length ^ half)),
+		.start = _mm256_set1_epi64x((int64_t)start),
+		.length = _mm256_set1_epi64x((int64_t)length),
 	};
 }
 
