@@ -146,13 +146,13 @@ bool chain_begins(const struct window *window, const struct stretch *stretch, ui
 static bool window_seek(struct window *window, uint64_t *address, uint64_t unit, uint64_t limit)
 {
 	while (*address < limit) {
-		uint64_t end;
-		const bool data = image_has_data(window->chains->image, *address, limit, &end);
-		const uint64_t zeros = data ? 0 : (end - *address) / unit * unit;
-		if (zeros == 0 && window_move(window, *address))
-			return true;
-		const uint64_t next = zeros > 0 ? add_saturated(*address, zeros)
-						: (*address + PAGE) / PAGE * PAGE;
+		// At once: in a hostile dump terabytes are not there.
+		uint64_t next = image_next(window->chains->image, *address) / unit * unit;
+		if (next <= *address) {
+			if (window_move(window, *address))
+				return true;
+			next = (*address + PAGE) / PAGE * PAGE;
+		}
 		if (next <= *address)
 			return false;
 		*address = next;
