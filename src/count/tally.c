@@ -39,7 +39,7 @@ INLINE bool group_equal(const char *bytes, unsigned word_size)
 {
 	const uint64_t first = word_load_native(bytes, word_size);
 	if (word_load_native(bytes + word_size, word_size) != first ||
-		word_load_native(bytes + (GROUP - 1) * word_size, word_size) != first)
+		word_load_native(bytes + (size_t)(GROUP - 1) * word_size, word_size) != first)
 		return false;
 	uint64_t differ = 0;
 	UNROLL

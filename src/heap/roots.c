@@ -171,7 +171,7 @@ static bool thread_lives(const struct builder *builder, uint64_t address)
 static uint64_t dead_stack_end(const struct builder *builder, struct heap_range part)
 {
 	const struct image_info *info = image_info(builder->image);
-	const unsigned word = info->word_size;
+	const size_t word = info->word_size;
 	const struct image_segment *guard = image_segment_at(builder->image, part.start - 1);
 	unsigned char bytes[4096];
 	uint64_t found = part.start, end;
@@ -185,8 +185,9 @@ static uint64_t dead_stack_end(const struct builder *builder, struct heap_range 
 		const size_t size = image_read(
 			builder->image, at, bytes, (size_t)min_u64(sizeof bytes, part.end - at));
 		for (size_t i = 0; i + 3 * word <= size; i += word)
-			if (word_load(bytes + i, word, info->order) == at + i &&
-				word_load(bytes + i + 2 * word, word, info->order) == at + i)
+			if (word_load(bytes + i, info->word_size, info->order) == at + i &&
+				word_load(bytes + i + 2 * word, info->word_size, info->order) ==
+					at + i)
 				found = at + i;
 	}
 	return found > part.start && !thread_lives(builder, found) ? found : part.start;

@@ -172,7 +172,7 @@ static bool opens_gather(struct evidence *evidence, struct error *err)
 static void entry_look(struct evidence *evidence, uint32_t id)
 {
 	struct entry *entry = &evidence->entries[id];
-	const struct candidate *hits = entry->hits;
+	const struct candidate *hits = &evidence->pass->list[id];
 	size_t count;
 	const struct fact *facts = facts_of(evidence, id, &count);
 	entry->alone = hits->sites[SITE_HEAP] + hits->sites[SITE_ANON] - hits->chained;
