@@ -339,7 +339,9 @@ bool counter_search(struct counter *counter, struct error *err)
 			break;
 		// A table that would have to be narrowed often: sort the words finer first.
 		const bool many = counter->high == UINT64_MAX && words / 4 > fit;
-		if (many && fine && counter->bar.count <= SIFT_BAR_MAX)
+		// Where the first window already gets down to loads that the rarest words make
+		// alone, the last row is one of these; else the window will raise the bar.
+		if (many && fine && counter->bar.count <= SIFT_BAR_MAX && low >> 32 <= SIFT_BAR_MAX)
 			return counter_forget_loads(counter, err) &&
 			       counter_search_rare(counter, words, err);
 		if (many && !fine) {
