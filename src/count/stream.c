@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "count/hash.h"
-#include "count/huge.h"
+#include "base/huge.h"
 
 // Words that wait for their cells to be fetched from memory.
 #define BATCH 256
