@@ -5,10 +5,10 @@
 // Two bits for each unit of the heap, beside those that the walker left: an object that is reached
 // is marked, and pending until its words have been looked at. Most need no look: the walker has
 // noted what they point at (targets.h). The heap is dealt with in tiles of 8,192 units. A tile with
-// something pending waits in a queue; a thread takes it and follows all pointers inside of it before
-// the next one. What the walker has not noted is read: of a tile with much of it all, of others only
-// those objects. So memory does not grow with the depth of what is reached, and a list that goes
-// back and forth between tiles costs one read for each of its nodes, no more.
+// something pending waits in a queue; a thread takes it and follows all pointers inside of it
+// before the next one. What the walker has not noted is read: of a tile with much of it all, of
+// others only those objects. So memory does not grow with the depth of what is reached, and a list
+// that goes back and forth between tiles costs one read for each of its nodes, no more.
 #pragma once
 
 #include <stdatomic.h>
