@@ -27,10 +27,11 @@ bool targets_init(size_t slots, unsigned unit, struct targets *ret)
 		.first = huge_reserve(cells * sizeof *ret->first),
 		.capacity = list_capacity(slots, unit),
 	};
-	// Only what is used takes memory.
+	// Only what is used takes memory. Where so much may not be reserved it is done without.
 	ret->list = huge_reserve(ret->capacity * sizeof *ret->list);
-	return ret->leaves != NULL && ret->listed != NULL && ret->first != NULL &&
-	       ret->list != NULL;
+	if (ret->list == NULL)
+		ret->capacity = 0;
+	return ret->leaves != NULL && ret->listed != NULL && ret->first != NULL;
 }
 
 void targets_release(struct targets *targets)
