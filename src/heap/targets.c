@@ -30,7 +30,7 @@ bool targets_init(size_t slots, unsigned unit, struct targets *ret)
 		.capacity = list_capacity(slots, unit),
 	};
 	// Only what is used takes memory. Where so much may not be reserved it is done without.
-	ret->list = huge_reserve(ret->capacity * sizeof *ret->list);
+	ret->list = calloc(ret->capacity, sizeof *ret->list);
 	if (ret->list == NULL)
 		ret->capacity = 0;
 	return ret->leaves != NULL && ret->listed != NULL && ret->first != NULL;
