@@ -66,6 +66,16 @@ counts() {
 	contains "$output" "app,3000,48,chunk"
 }
 
+# The name of a type of the program, and with it its kind, may be missing.
+nameless() {
+	sed 's/^.*,lost,//'
+}
+
+@test "leaks: memory, threads" {
+	cp "$(fixture lost.plain.core "$repo/scripts/dump" -k @ "$(fixture lost "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/lost.cpp")" @.truth 0)" lost
+	each 'TOPLEAK --leaks -j 2 -n 100 -o csv lost' nameless alloc:12 pthread_create:11
+}
+
 @test "a compressed core, as JSON: memory, reads, threads" {
 	each 'TOPLEAK -o json -m 16M -j 2 -n 5 core.zst' "sed s/.*top//" \
 		alloc:12 pread:5 pread:4 pread:short pthread_create:11

@@ -86,17 +86,6 @@ guest() {
 	done
 }
 
-@test "without the memory to note where pointers lead: the same" {
-	! sanitized || skip "sanitizers reserve more"
-	local core
-	core=$(lost_core plain 0)
-	topleak -0 --leaks -j 1 -n 1000 "$core"
-	local expected=$output
-	ulimit -v $((120 * 1024)) # 96 MiB of it cannot be had
-	topleak -0 --leaks -j 1 -n 1000 "$core"
-	equal "$output" "$expected"
-}
-
 @test "--exact-pointers: an object that only its inside is pointed at is lost, a base is not" {
 	local core
 	core=$(lost_core plain 0)

@@ -120,7 +120,7 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 	}
 	if (ok) {
 		dump_finish(dump, &head);
-		dump_time(dump, 1, (unsigned)dump->options->threads);
+		dump_time(dump, 2, (unsigned)dump->options->threads);
 	}
 	dump_head_deinit(&head);
 	leaks_deinit(&leaks);

@@ -11,11 +11,13 @@
 #define ROOM ((size_t)16 * 1024)
 #define CELL_MAX (128 + 2 * TARGETS_MAX)
 
-// What is left of a sixteenth of the heap and 128 MiB, when all bits are taken off.
+// What is left of a sixteenth of the heap and 128 MiB, when all bits are taken off; but no more
+// than its words, of which a unit has two, and a little for each of some threads.
 static size_t list_capacity(size_t slots, unsigned unit)
 {
 	const size_t bytes = slots / 128 * unit + ((size_t)96 << 20);
-	return (size_t)min_u64(bytes / sizeof(uint32_t), UINT32_MAX) / ROOM * ROOM;
+	const uint64_t most = min_u64(bytes / sizeof(uint32_t), 2 * (uint64_t)slots + 8 * ROOM);
+	return (size_t)min_u64(most, UINT32_MAX) / ROOM * ROOM;
 }
 
 bool targets_init(size_t slots, unsigned unit, struct targets *ret)
