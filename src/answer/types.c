@@ -44,6 +44,7 @@ static struct report_types head_of(
 		.size_count = result->field_count,
 		.left_out = result->left_out,
 		.walked = result->walked,
+		.size_classes = result->size_classes,
 		.lower = result->lower,
 		.name_width = 4,
 		.module_width = 6,
@@ -195,11 +196,13 @@ static void pass_adds(void *context, uint64_t bytes)
 static bool dump_pass(struct dump *dump, struct error *err, struct survey_result *ret)
 {
 	const struct image_info *info = image_info(dump->image);
+	struct size_classes classes;
 	const struct survey_options options = {
 		.memory = dump->options->memory - info->memory,
 		.threads = (unsigned)dump->options->threads,
 		.level = dump->options->level,
 		.stop = dump->stop,
+		.classes = &classes,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
 	if (!dump_names(dump, "--types", err))
@@ -207,6 +210,7 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 	if (!names_has_addresses(dump->names))
 		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
 			info->path);
+	size_classes_find(dump->names, info->word_size, &classes);
 	return survey_run(dump->image, names_modules(dump->names), names_places(dump->names),
 		&options, err, ret);
 }

@@ -250,6 +250,16 @@ bool names_has_symbols(struct names *names)
 	return symbols != NULL && symbols_complete(symbols);
 }
 
+bool names_program_has(struct names *names, const char *name)
+{
+	const struct module *program = names->modules->main;
+	if (program == NULL || names->options.kinds_only || names->debuginfod != NULL)
+		return false;
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(program - names->modules->list));
+	return symbols != NULL && symbols_have(symbols, name);
+}
+
 static void names_add_module(struct names *names, const struct module *module)
 {
 	text_add(&names->text, " (");

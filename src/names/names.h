@@ -73,6 +73,8 @@ bool names_lost(const struct names *names);
 const struct modules *names_modules(const struct names *names);
 // Whether the main program has a symbol table, its own or in a separate debug file.
 bool names_has_symbols(struct names *names);
+// Whether the main program has a symbol of this name; no server is asked for it.
+bool names_program_has(struct names *names, const char *name);
 // Whether words can be told to be addresses: not in plain bytes, nor where the word size or the
 // byte order is not the dump's.
 bool names_has_addresses(const struct names *names);

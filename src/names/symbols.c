@@ -459,6 +459,20 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	return ret->name != NULL;
 }
 
+bool symbols_have(const struct symbols *symbols, const char *name)
+{
+	for (size_t i = 0; i < symbols->count; i++) {
+		const struct entry *entry = &symbols->entries[i];
+		GElf_Sym symbol;
+		GElf_Addr ignored;
+		const char *found = dwfl_module_getsym_info(symbols->sources[entry->source].module,
+			(int)entry->index, &symbol, &ignored, NULL, NULL, NULL);
+		if (found != NULL && strcmp(found, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line)
 {
 	// The debug file has more than the program, if there is one.
@@ -516,6 +530,13 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	(void)symbols;
 	(void)address;
 	(void)ret;
+	return false;
+}
+
+bool symbols_have(const struct symbols *symbols, const char *name)
+{
+	(void)symbols;
+	(void)name;
 	return false;
 }
 

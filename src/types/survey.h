@@ -14,6 +14,7 @@
 #include "image/image.h"
 #include "names/places.h"
 #include "types/hits.h"
+#include "types/sizeclass.h"
 
 struct candidate {
 	uint64_t value;
@@ -34,7 +35,8 @@ struct size_field {
 #define SIZE_FIELDS_MAX 8
 
 struct survey_result {
-	struct candidate *list; // sorted by value; the facts' ids are indices; owned
+	struct size_classes classes; // of the allocator, as in the options
+	struct candidate *list;	     // sorted by value; the facts' ids are indices; owned
 	uint32_t count;
 	struct fact *facts; // sorted; owned
 	size_t fact_count;
@@ -56,8 +58,9 @@ struct survey_watch {
 struct survey_options {
 	size_t memory; // bytes
 	unsigned threads;
-	enum cpu_level level;	// that the processor has
-	const atomic_int *stop; // not zero: end soon, with what was found so far
+	enum cpu_level level;		    // that the processor has
+	const atomic_int *stop;		    // not zero: end soon, with what was found so far
+	const struct size_classes *classes; // of the allocator, if it is not glibc's
 	struct survey_watch watch;
 };
 
