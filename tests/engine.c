@@ -4,6 +4,7 @@
 //
 //   engine [CASES [SEED]]   so many random cases (2000)
 //   engine huge [slow]      more than 2^32 equal words
+//   engine passes           what a process has in memory: how often it is read for many rows
 //
 // Prints the seed, and what went wrong; exit status 1 then. A failed case is repeated with
 // `engine 1 SEED` of its own seed.
@@ -441,11 +442,100 @@ static int huge_run(bool sample)
 	return !right;
 }
 
+// ---- words as a process has them
+
+enum {
+	HEAP_WORDS = 48 << 20,
+	HEAP_BLOCK = COUNT_BLOCK_SIZE / sizeof(uint64_t),
+	HEAP_BLOCKS = HEAP_WORDS / HEAP_BLOCK,
+};
+
+struct heap {
+	atomic_size_t at; // number of the next block
+	unsigned stride;
+};
+
+static uint64_t mixed(uint64_t number)
+{
+	number = (number ^ number >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+	return (number ^ number >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+// A third are 500 frequent words, a sixteenth 60,000 that occur about fifty times each, the rest any
+// of 16 million, so that most of these occur once or twice: many more than fit a table.
+static uint64_t heap_word(uint64_t at)
+{
+	const uint64_t random = mixed(at + 1) >> 8;
+	const unsigned kind = (unsigned)(random % 16);
+	if (kind < 5)
+		return mixed(1 + (random >> 8) % (1 + (random >> 24) % 500));
+	if (kind == 5)
+		return mixed((1 << 20) + (random >> 8) % 60000);
+	return mixed((UINT64_C(1) << 40) + (random >> 8) % (16 << 20));
+}
+
+static bool heap_start(void *context, unsigned stride, struct error *err)
+{
+	struct heap *heap = context;
+	(void)err;
+	atomic_store(&heap->at, 0);
+	heap->stride = stride;
+	return true;
+}
+
+static int heap_next(void *context, void *buffer, struct count_block *ret, struct error *err)
+{
+	struct heap *heap = context;
+	uint64_t *words = buffer;
+	(void)err;
+	const size_t block = atomic_fetch_add(&heap->at, 1) * heap->stride;
+	if (block >= HEAP_BLOCKS)
+		return 0;
+	*ret = (struct count_block){.words = HEAP_BLOCK};
+	for (size_t i = 0; i < HEAP_BLOCK; i++)
+		words[i] = heap_word(block * HEAP_BLOCK + i);
+	return 1;
+}
+
+// In the least memory, in which not a tenth of the distinct words fit a table.
+static int passes_run(size_t top, unsigned most)
+{
+	struct heap heap = {0};
+	static const atomic_int stop;
+	const struct count_source source = {
+		.context = &heap,
+		.start = heap_start,
+		.next = heap_next,
+		.words = 1, // no sample: what it would tell is not there in a longer stream
+	};
+	const struct count_options options = {
+		.top = top,
+		.min_count = 1,
+		.word_size = 8,
+		.memory = COUNT_MEMORY_MIN,
+		.threads = 2,
+		.stop = &stop,
+	};
+	struct count_result result;
+	struct error err = {0};
+	if (!count_words(&source, &options, &err, &result)) {
+		printf("%s\n", err.text);
+		return 1;
+	}
+	printf("%zu rows, the last %" PRIu64 " times: %u passes\n", top,
+		result.rows[result.row_count - 1].count, result.passes);
+	const bool right = result.row_count == top && result.passes <= most;
+	count_result_deinit(&result);
+	return !right;
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc > 1 && strcmp(argv[1], "huge") == 0)
 		return huge_run(argc == 2);
+	if (argc > 1 && strcmp(argv[1], "passes") == 0)
+		return passes_run(50, 4) | passes_run(10000, 10);
 	const uint64_t cases = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
 	const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL) << 20;
 	return cases_run(cases, seed);

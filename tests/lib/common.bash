@@ -102,13 +102,18 @@ as_other() {
 # fixture NAME COMMAND...: the path of build/fixtures/NAME, which the command makes if it is not
 # there, or older than the tests' own sources; @ in its words stands for the path
 fixture() {
-	local path=$fixtures/$1
+	local path=$fixtures/$1 lock status=0
 	shift
+	mkdir -p "$fixtures/locks"
+	# Another test may want it at the same time.
+	exec {lock}>"$fixtures/locks/${path##*/}"
+	flock "$lock"
 	if [ ! -e "$path" ] || [ -n "$(find "$repo/fixtures" "$repo/scripts/dump" -newer "$path")" ]; then
-		mkdir -p "$fixtures"
-		"${@//@/$path}" >&2 3>&- || return
+		"${@//@/$path}" >&2 3>&- {lock}>&- || status=$?
 	fi
-	echo "$path"
+	exec {lock}>&-
+	[ $status -ne 0 ] || echo "$path"
+	return $status
 }
 
 # The leak fixture as an executable, and its core as the kernel and as gdb write it.
