@@ -81,6 +81,44 @@ with_allocator() {
 	}
 }
 
+# freed_right CORE: what is in use, and no more
+freed_right() {
+	topleak -0 --types -n 1000 -ojson "$1"
+	equal "$(jq -r '.types[] | select(.name == ("First", "Second", "Both", "Member", "Holder")) |
+		"\(.name) \(.sites.heap) \(.secondary)"' <<<"$output" | sort)" "Both 1200 1200
+Member 1200 0"
+}
+
+@test "freed objects in threads' caches and fastbins do not count, with what is left of them" {
+	needs jq
+	local program
+	program=$(fixture freed "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/freed.cpp")
+	freed_right "$(fixture freed.core dump -k @ "$program")"
+	freed_right "$(fixture freed.shared.core dump -k @ env MALLOC_ARENA_MAX=1 "$program")"
+	freed_right "$(fixture freed.cached.core dump -k @ env GLIBC_TUNABLES=glibc.malloc.tcache_count=2000 "$program")"
+	freed_right "$(fixture freed.fast.core dump -k @ env GLIBC_TUNABLES=glibc.malloc.tcache_count=0 "$program")"
+	freed_right "$(fixture freed.stripped.core dump -k @ "$(fixture freed.stripped strip -s -o @ "$program")")"
+	freed_right "$(fixture freed.static.core dump -k @ \
+		"$(fixture freed.static "${CXX:-c++}" -static -O1 -pthread -o @ "$repo/fixtures/freed.cpp")")"
+	is '.totals.lists_known'
+}
+
+@test "where the lists of freed chunks are too long, or cannot be followed, that is said" {
+	needs jq zstd
+	local program core
+	program=$(fixture freed "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/freed.cpp")
+	core=$(fixture freed.many.core dump -k @ "$program" 60000)
+	topleak -0 --types -n 1000 -ojson "$core"
+	is '(.types[] | select(.name == "Member") | .count == 72000) and .totals.lists_known'
+	topleak -0 --types -m 16M -n 1000 -ojson "$core"
+	is '(.types[] | select(.name == "Member") | .count > 72000 and .count < 180000) and (.totals.lists_known | not)'
+	topleak -0 --types -m 16M "$core"
+	contains "$output" "keeps for reuse counts too"
+	zstd -qf -o "$BATS_TEST_TMPDIR/core.zst" "$(fixture freed.core dump -k @ "$program")"
+	topleak -0 --types -n 1000 -ojson "$BATS_TEST_TMPDIR/core.zst"
+	is '(.types[] | select(.name == "Both") | .count == 1200 and .secondary == 3000) and (.totals.lists_known | not)'
+}
+
 @test "what is left of objects that failed while they were made counts for none of their bases" {
 	needs jq strip
 	local program core

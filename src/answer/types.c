@@ -44,6 +44,7 @@ static struct report_types head_of(
 		.size_count = result->field_count,
 		.left_out = result->left_out,
 		.walked = result->walked,
+		.lists_known = result->lists_known,
 		.size_classes = result->size_classes,
 		.lower = result->lower,
 		.name_width = 4,
@@ -188,6 +189,9 @@ static void pass_begins(void *context, uint64_t bytes)
 	progress_begin(context, bytes);
 }
 
+// Such a part of the memory is for chunks on free lists: half a million of them, by default.
+#define FREED_SHARE 32
+
 static void pass_adds(void *context, uint64_t bytes)
 {
 	progress_add(context, bytes);
@@ -197,12 +201,14 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 {
 	const struct image_info *info = image_info(dump->image);
 	struct size_classes classes;
+	struct freed freed;
 	const struct survey_options options = {
 		.memory = dump->options->memory - info->memory,
 		.threads = (unsigned)dump->options->threads,
 		.level = dump->options->level,
 		.stop = dump->stop,
 		.classes = &classes,
+		.freed = &freed,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
 	if (!dump_names(dump, "--types", err))
@@ -211,8 +217,13 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
 			info->path);
 	size_classes_find(dump->names, info->word_size, &classes);
-	return survey_run(dump->image, names_modules(dump->names), names_places(dump->names),
-		&options, err, ret);
+	if (!freed_find(dump->image, names_places(dump->names),
+		    options.memory / FREED_SHARE / sizeof *freed.list, err, &freed))
+		return false;
+	const bool ok = survey_run(dump->image, names_modules(dump->names),
+		names_places(dump->names), &options, err, ret);
+	freed_deinit(&freed);
+	return ok;
 }
 
 // The files without which there are no names, ", " between them. The caller must free it; NULL if

@@ -146,6 +146,45 @@ static void opening_keep(struct past *past, const struct view *view)
 	past->opening_size += size;
 }
 
+// The index of the chunk whose size field is at an offset; chunks->count: there is none.
+static size_t chunks_find(const struct chunks *chunks, uint32_t offset)
+{
+	size_t low = 0, high = chunks->count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if ((chunks->list[middle] & ~CHUNK_USED) < offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < chunks->count && (chunks->list[low] & ~CHUNK_USED) == offset ? low
+										  : chunks->count;
+}
+
+// Chunks that wait on a free list are not in use.
+static void chunks_mark_freed(const struct freed *freed, struct chain *chain,
+	const struct view *view, struct chunks *chunks)
+{
+	// The chunk whose size field is the first word of the view.
+	const uint64_t first = view->address - chain->word;
+	size_t low = 0, high = freed->count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (freed->list[middle] < first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < freed->count && freed->list[low] - first < view->size; low++) {
+		const size_t at = chunks_find(chunks, (uint32_t)(freed->list[low] - first));
+		if (at == chunks->count)
+			continue;
+		chunks->list[at] &= ~CHUNK_USED;
+		if (at + 1 == chunks->count)
+			chain->used = false;
+	}
+}
+
 // Follow the chains through a piece, whose turn it is: no other thread touches the past.
 static void past_follow(struct worker *worker, const struct image_chunk *chunk)
 {
@@ -169,6 +208,7 @@ static void past_follow(struct worker *worker, const struct image_chunk *chunk)
 	worker->chunks.count = 0;
 	worker->chunks.before = (struct chunk){chain->chunk, chain->size, chain->used};
 	chain_follow(chain, &piece->view, &worker->chunks);
+	chunks_mark_freed(pass->options->freed, chain, &piece->view, &worker->chunks);
 	tail_keep(past, piece);
 	opening_keep(past, &piece->view);
 }
@@ -417,6 +457,7 @@ static bool survey_finish(struct survey *pass, struct error *err, struct survey_
 	struct hits **hits = calloc(pass->threads, sizeof *hits);
 	*ret = (struct survey_result){
 		.classes = *pass->options->classes,
+		.lists_known = pass->options->freed->all,
 		.bar = pass->candidates.bar,
 		.passes = pass->passes,
 		.threads = pass->threads,

@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "heap/freed.h"
 #include "image/image.h"
 #include "names/places.h"
 #include "types/hits.h"
@@ -36,6 +37,7 @@ struct size_field {
 
 struct survey_result {
 	struct size_classes classes; // of the allocator, as in the options
+	bool lists_known;	     // freed chunks that look as if in use were told, all of them
 	struct candidate *list;	     // sorted by value; the facts' ids are indices; owned
 	uint32_t count;
 	struct fact *facts; // sorted; owned
@@ -61,6 +63,7 @@ struct survey_options {
 	enum cpu_level level;		    // that the processor has
 	const atomic_int *stop;		    // not zero: end soon, with what was found so far
 	const struct size_classes *classes; // of the allocator, if it is not glibc's
+	const struct freed *freed;	    // chunks that are not in use, though they look so
 	struct survey_watch watch;
 };
 

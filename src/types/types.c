@@ -376,6 +376,7 @@ static void result_total(struct types_result *result, const struct survey_result
 	result->threads = pass->threads;
 	result->partial = pass->partial;
 	result->size_classes = pass->classes.allocator;
+	result->lists_known = pass->lists_known;
 	for (uint32_t i = 0; i < pass->count; i++)
 		result->walked |= pass->list[i].chained > 0;
 	for (size_t i = 0; i < result->count; i++) {

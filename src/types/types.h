@@ -75,6 +75,7 @@ struct types_result {
 	unsigned passes, threads;
 	const char *size_classes; // whose arrays' bytes are rounded up; NULL: none is known
 	bool walked;		  // objects in free chunks of a heap were recognized
+	bool lists_known;	  // and all that are in threads' caches and fastbins
 	bool lower;		  // the dump is cut: counts are lower bounds
 	bool partial;		  // stopped before the end
 };
