@@ -10,7 +10,7 @@
 // linker.
 #define PLACE_MAX ((uint64_t)1 << 20)
 // Of all places together.
-#define PLACES_MAX ((uint64_t)256 << 20)
+#define PLACES_MAX ((uint64_t)64 << 20)
 #define BLOCK_SIZE ((size_t)16 << 10)
 // Of the heap's beginning.
 #define BREAK_FRONT ((uint64_t)16 << 10)
@@ -83,8 +83,9 @@ static bool caches_scan(struct finder *finder, uint64_t start, uint64_t end)
 			if (value - finder->low >= finder->high - finder->low ||
 				value % (2 * word) != 0 || !cache_is_at(finder, value))
 				continue;
-			if (finder->caches.count < CACHES_MAX &&
-				!addresses_add(&finder->caches, value - 2 * word))
+			if (finder->caches.count == CACHES_MAX)
+				return true;
+			if (!addresses_add(&finder->caches, value - 2 * word))
 				return false;
 		}
 		finder->left -= min_u64(finder->left, size + word);

@@ -80,12 +80,15 @@ enum links { LINKS_PLAIN, LINKS_HIDDEN, LINKS_COUNT };
 
 // So many chunks of a list are enough to see how they are linked.
 #define TRIAL_MAX 1000
+// And so many of all lists: more are in damaged dumps only.
+#define TRIALS_MAX ((size_t)1 << 20)
 
 struct follower {
 	const struct lists_heap *of;
 	uint64_t word, unit, header; // bytes: of a size field, of alignment, before an object
 	enum links links;
 	size_t right[LINKS_COUNT]; // lists that are sound if links are so
+	size_t tried;		   // chunks, to find that out
 	bool trial;		   // only find that out
 	bool enough;		   // no more chunks are wanted
 	struct lists_result result;
@@ -125,7 +128,7 @@ static void list_try(struct follower *follower, const struct list *list)
 		uint64_t at = list->first, size;
 		size_t count = 0;
 		while (at != 0 && count < TRIAL_MAX && count < list->limit &&
-			list_chunk(follower, list, at, &size) &&
+			follower->tried++ < TRIALS_MAX && list_chunk(follower, list, at, &size) &&
 			link_read(follower, at - list->ahead, links, &at))
 			count++;
 		follower->right[links] += at == 0 || count == TRIAL_MAX;
