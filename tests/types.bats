@@ -384,6 +384,34 @@ arrays_right() {
 	equal "$(jq -c '.types[] | del(.examples)' <<<"$output")" "$rows"
 }
 
+@test "--diff: the new side is a saved result, too: the same as from the dump" {
+	needs jq
+	local old new side expected saved=$BATS_TEST_TMPDIR/new.json
+	old=$(fixture types.small.core dump -k @ "$(types_program)" @.json 20000)
+	new=$(types_core glibc)
+	"$TOPLEAK" --types -n 1000000 -ojson "$old" >"$saved.old"
+	"$TOPLEAK" --types -n 1000000 -ojson "$new" >"$saved"
+	for side in "$old" "$saved.old"; do
+		topleak -0 --types --diff "$side" -n 1000 -ojson "$new"
+		expected=$(jq -c 'del(.input.path, .input.format)' <<<"$output")
+		topleak -0 --types --diff "$side" -n 1000 -ojson "$saved"
+		equal "$(jq -c 'del(.input.path, .input.format)' <<<"$output")" "$expected"
+		is '.input.format == "json"'
+		! python3 -c 'import jsonschema' 2>/dev/null ||
+			validate "$repo/share/topleak.schema.json" <<<"$output"
+		topleak -0 --types --diff "$side" "$new"
+		expected=$output
+		topleak -0 --types --diff "$side" "$saved"
+		equal "$output" "$expected"
+	done
+	"$TOPLEAK" --types -n 3 -ojson "$new" >"$saved"
+	topleak -0 --types --diff "$old" "$saved"
+	contains "$stderr" "$saved: has only 3 of"
+	contains "$stderr" "seem to be gone"
+	# Alone it is no dump.
+	topleak -2 --types "$saved"
+}
+
 @test "--diff: the new side is cut: growth is less, and that is said" {
 	needs jq
 	local old new cut=$BATS_TEST_TMPDIR/cut growth
@@ -419,6 +447,9 @@ arrays_right() {
 	topleak -0 --types --diff "$cut" "$core"
 	contains "$stderr" "has only 3 of"
 	echo '{"mode": "words"}' >"$cut"
+	topleak -1 --types --diff "$cut" "$core"
+	fails "$cut" "--types -ojson"
+	"$TOPLEAK" --types -n 3 -ojson "$core" | sed 's/"name":"/&\\u001b[2J/' >"$cut"
 	topleak -1 --types --diff "$cut" "$core"
 	fails "$cut" "--types -ojson"
 	echo '{"mode": ' >"$cut"
@@ -497,6 +528,9 @@ arrays_right() {
 		topleak -0 -v --types --redact -n 1000 -o $format "$core"
 		lacks "$output$stderr" hunter2
 		contains "$output" "-> session_methods @+8"
+		"$TOPLEAK" --types -n 1000 -ojson "$core" >"$saved.plain"
+		topleak -0 -v --types --redact --diff "$saved.plain" -n 1000 -o $format "$saved.plain"
+		lacks "$output$stderr" hunter2
 		for old in "$saved" "$(fixture structs.core dump -k @ "$(fixture structs)")"; do
 			topleak -0 -v --types --redact --diff "$old" -n 1000 -o $format "$core"
 			lacks "$output$stderr" hunter2

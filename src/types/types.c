@@ -239,8 +239,10 @@ static bool class_report(struct builder *builder, const struct entry *const *gro
 	const struct sizes sizes = opens_measure(&builder->evidence, primary, OFFSET_DEEP);
 	type->count = entry_count(primary);
 	type->secondary = secondary;
-	type->embedded = primary->hits->chained - min_u64(primary->hits->chained, sizes.opened) +
-			 primary->inside;
+	// The elements of an array lie beside each other.
+	const uint64_t own = add_saturated(sizes.opened, primary->elements);
+	type->embedded =
+		primary->hits->chained - min_u64(primary->hits->chained, own) + primary->inside;
 	type_take_sites(type, primary);
 	type_measure(type, &builder->evidence.pass->classes, primary, &sizes);
 	return type_find_place(builder, type, primary->hits);
