@@ -26,7 +26,8 @@ harmless() {
 	never '(open|openat|openat2)\(.*O_(WRONLY|RDWR|CREAT|TRUNC|APPEND)'
 	never '(creat|unlink|rename|link|symlink|mkdir|rmdir|mknod|truncate|ftruncate|fallocate|chmod|chown|fchown|utime|setxattr|mount)[a-z0-9]*\('
 	never '(socket|connect|bind|listen|accept|sendto|sendmsg|recvfrom|recvmsg)[a-z0-9]*\('
-	never '(fork|vfork|ptrace|kill|process_vm_writev|setuid|setgid)\('
+	never '(fork|vfork|kill|process_vm_writev|setuid|setgid)\('
+	never 'ptrace\(' "${may_trace-^$}"
 	never 'clone3?\(' CLONE_THREAD
 	never 'exec' "exec[a-z]*\(\"$TOPLEAK\""
 	# It writes to stdout and stderr only.
@@ -59,6 +60,25 @@ note_file() {
 	harmless --raw "$core"
 	zstd -q "$core"
 	harmless "$core.zst"
+}
+
+@test "a live process: --leaks stops its threads to take their registers, and does nothing else to them" {
+	local program=$BATS_TEST_TMPDIR/registers pid question
+	cc -O1 -pthread -o "$program" "$repo/fixtures/registers.c"
+	"$program" hold >"$BATS_TEST_TMPDIR/out" 3>&- &
+	pid=$!
+	await grep -q ready "$BATS_TEST_TMPDIR/out"
+	harmless --types --pid "$pid"
+	may_trace='ptrace\(PTRACE_(SEIZE|INTERRUPT|GETREGSET|DETACH), '
+	for question in --leaks "--path 0x1000" "--type hold --owners"; do
+		# shellcheck disable=SC2086 # an option and its argument
+		harmless $question --pid "$pid"
+		grep -q PTRACE_DETACH "$trace"
+		# No options, and no signal.
+		never 'ptrace\(PTRACE_(SEIZE|DETACH), [0-9]+, NULL, [^0]'
+	done
+	kill "$pid"
+	wait "$pid" || true
 }
 
 @test "a dump that names devices, FIFOs, sockets, folders and files beside itself: only regular files are opened" {

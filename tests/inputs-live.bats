@@ -172,6 +172,108 @@ rows() {
 	fails "process $thread: has no memory"
 }
 
+# state PID: as in /proc/PID/status, of all its threads
+state() {
+	sed -n 's/^State:.\(.\).*/\1/p' "/proc/$1"/task/*/status | sort | tr -d '\n'
+}
+
+state_is() {
+	[ "$(state "$1")" = "$2" ]
+}
+
+# on_its_own: $pid is traced by nobody, and not stopped
+on_its_own() {
+	[[ $(state "$pid") != *[tTZ]* ]] && [ -z "$(grep -h '^TracerPid:' "/proc/$pid"/task/*/status | grep -vw 0)" ]
+}
+
+# lost_sizes: those that fixtures/registers.c uses
+lost_sizes() {
+	jq -r '.types[].size' <<<"$output" | grep -x '[579]008' | sort | tr '\n' ' '
+}
+
+@test "--leaks: what only a register holds is not lost, whether its thread waits or runs" {
+	needs jq
+	[ "$(uname -m)" = x86_64 ] || skip "the program is for x86-64"
+	start registers hold
+	await state_is "$pid" RS
+	topleak -0 --leaks -n 1000 -ojson --pid "$pid"
+	equal "$(lost_sizes)" "7008 "
+	topleak -0 --leaks -v --pid "$pid"
+	[[ $stderr == *"registers: of 2 threads, each stopped for at most "*" ms"* ]]
+	lacks "$output" "registers are not known"
+	on_its_own
+	topleak -0 --path "$("$TOPLEAK" -q --leaks -ojson --pid "$pid" | jq -r '.types[] | select(.size == 7008).examples[0]')" --pid "$pid"
+	contains "$stderr" "is lost"
+	topleak -0 --types -v --pid "$pid"
+	lacks "$stderr" "each stopped"
+}
+
+@test "--leaks: a stopped process stays stopped, and goes on when it is told to" {
+	needs jq
+	[ "$(uname -m)" = x86_64 ] || skip "the program is for x86-64"
+	start registers hold
+	await state_is "$pid" RS
+	kill -STOP "$pid"
+	await state_is "$pid" TT
+	local i
+	for i in 1 2 3; do
+		topleak -0 --leaks -n 1000 -ojson --pid "$pid"
+		equal "$(lost_sizes)" "7008 "
+		await state_is "$pid" TT
+	done
+	kill -CONT "$pid"
+	await state_is "$pid" RS
+	on_its_own
+}
+
+@test "--leaks: threads that come and go" {
+	start registers threads
+	local i
+	for i in {1..15}; do
+		run --separate-stderr -0 limited "$TOPLEAK" --leaks --pid "$pid"
+		[ -z "$stderr" ] || contains "$stderr" "skipped"
+	done
+	await on_its_own
+}
+
+@test "--leaks: no signal gets lost" {
+	start registers signals
+	local rounds=0
+	while kill -0 "$pid" 2>/dev/null && [[ $(state "$pid") != Z ]]; do
+		"$TOPLEAK" --leaks --pid "$pid" >/dev/null 2>&1 || true
+		rounds=$((rounds + 1))
+	done
+	[ "$rounds" -gt 1 ]
+	wait "$pid"
+	pid=
+}
+
+@test "--leaks: a thread that nothing interrupts is left alone, with a warning" {
+	start registers vfork
+	await state_is "$pid" D
+	topleak -0 --leaks --pid "$pid"
+	contains "$stderr" "the registers of 1 of 1 threads could not be read: they did not stop in time"
+	contains "$output" "its registers are not known"
+	kill "$(cat "/proc/$pid/task/$pid/children")"
+	await state_is "$pid" S
+	on_its_own
+}
+
+@test "--leaks: where the registers may not be read it goes on without, with a warning" {
+	needs strace jq
+	[ "$(uname -m)" = x86_64 ] || skip "the program is for x86-64"
+	start registers hold
+	await state_is "$pid" RS
+	strace -f -o /dev/null -p "$pid" 3>&- 2>"$BATS_TEST_TMPDIR/strace" &
+	local tracer=$!
+	await grep -qs attached "$BATS_TEST_TMPDIR/strace" || skip "strace may not trace here"
+	topleak -0 --leaks -n 1000 -ojson --pid "$pid"
+	contains "$stderr" "process $pid: the registers of 2 of 2 threads may not be read: " "debugger"
+	equal "$(lost_sizes)" "5008 7008 9008 "
+	kill "$tracer"
+	wait "$tracer" || true
+}
+
 @test "missing permission: the message names ptrace_scope and CAP_SYS_PTRACE" {
 	needs setpriv
 	chmod 711 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR" 2>/dev/null || true

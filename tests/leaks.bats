@@ -75,6 +75,28 @@ guest() {
 	done
 }
 
+@test "what was noted while the heap was walked, or is read anew: the same, and without AVX2" {
+	local core expected
+	for core in "$(lost_core plain 0)" "$(lost_core threads 5)"; do
+		expected=$(found "$core")
+		[ -n "$expected" ]
+		equal "$(found "$core" -r)" "$expected"
+		equal "$(TOPLEAK_SIMD=portable found "$core")" "$expected"
+		equal "$(TOPLEAK_SIMD=portable found "$core" -r -j 1)" "$expected"
+	done
+}
+
+@test "without the memory to note where pointers lead: the same" {
+	! sanitized || skip "sanitizers reserve more"
+	local core
+	core=$(lost_core plain 0)
+	topleak -0 --leaks -j 1 -n 1000 "$core"
+	local expected=$output
+	ulimit -v $((120 * 1024)) # 96 MiB of it cannot be had
+	topleak -0 --leaks -j 1 -n 1000 "$core"
+	equal "$output" "$expected"
+}
+
 @test "--exact-pointers: an object that only its inside is pointed at is lost, a base is not" {
 	local core
 	core=$(lost_core plain 0)

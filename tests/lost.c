@@ -2,15 +2,18 @@
 //
 // The lost objects of a core, each with its address.
 //
-//   lost [-j THREADS] [-x] CORE    prints a line for each: ADDRESS SIZE direct|indirect
+//   lost [-j THREADS] [-x] [-r] CORE    prints a line for each: ADDRESS SIZE direct|indirect
 //
-// -x: pointers to the inside of objects do not count.
+// -x: pointers to the inside of objects do not count. -r: all objects are read, as if nothing had
+// been noted while the heap was walked.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "heap/heap.h"
 #include "heap/reach.h"
 #include "names/names.h"
@@ -28,21 +31,34 @@ static void lost_print(void *context, unsigned thread, const struct reach_object
 	pthread_mutex_unlock(&lock);
 }
 
+static bool heap_forget(struct heap *heap)
+{
+	targets_release(&heap->targets);
+	memset(heap->targets.leaves, 0, heap->slot_count / 64 * sizeof *heap->targets.leaves);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	struct reach_options options = {.threads = 2, .mask = UINT64_MAX, .stop = &stop};
-	for (int option; (option = getopt(argc, argv, "j:x")) != -1;)
+	struct reach_options options = {.threads = 2, .stop = &stop};
+	bool read_all = false;
+	for (int option; (option = getopt(argc, argv, "j:xr")) != -1;)
 		if (option == 'j')
 			options.threads = (unsigned)atoi(optarg);
 		else if (option == 'x')
 			options.exact = true;
+		else if (option == 'r')
+			read_all = true;
 		else
 			return 2;
+	struct error err = {0};
+	if (!cpu_choose(getenv("TOPLEAK_SIMD"), &err, &options.level))
+		return 2;
+	const struct heap_options heap_options = {
+		.threads = options.threads, .level = options.level, .stop = &stop};
 	const struct image_options image_options = {.memory = 128 << 20, .keep = true};
 	const struct names_options names_options = {.kinds_only = false};
-	const struct heap_options heap_options = {.threads = options.threads, .stop = &stop};
 	struct diag diag;
-	struct error err = {0};
 	struct image *image;
 	struct names *names = NULL;
 	struct heap heap = {0};
@@ -51,6 +67,7 @@ int main(int argc, char **argv)
 	if (optind + 1 != argc || !image_open(argv[optind], &image_options, &diag, &err, &image) ||
 		!names_create(image, &names_options, &diag, &err, &names) ||
 		!heap_walk(image, names_places(names), &heap_options, &err, &heap) ||
+		(read_all && !heap_forget(&heap)) ||
 		!reach_create(image, names_modules(names), names_places(names), &heap, &options,
 			&err, &reach) ||
 		!reach_link_lost(reach, NULL, NULL, &err) ||

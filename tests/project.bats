@@ -23,7 +23,7 @@ build_with() {
 @test "clang builds without a warning" { build_with clang; }
 
 @test "without jansson there is no JSON, and a message says so" {
-	run -0 make BUILD="$BATS_TEST_TMPDIR/build" HAVE_JANSSON=0
+	run -0 make BUILD="$BATS_TEST_TMPDIR/build" HAVE_JANSSON=0 CFLAGS=-Werror
 	TOPLEAK=$BATS_TEST_TMPDIR/build/topleak
 	topleak -2 -o json /dev/null
 	fails "json" "jansson"
@@ -37,7 +37,7 @@ build_with() {
 	for folder in one "two/longer"; do
 		mkdir -p "$BATS_TEST_TMPDIR/$folder"
 		cp -r Makefile src "$BATS_TEST_TMPDIR/$folder"
-		make -s -C "$BATS_TEST_TMPDIR/$folder" build/topleak
+		make -s -C "$BATS_TEST_TMPDIR/$folder" build/topleak CFLAGS=-g
 	done
 	cmp "$BATS_TEST_TMPDIR/one/build/topleak" "$BATS_TEST_TMPDIR/two/longer/build/topleak"
 }

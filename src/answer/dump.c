@@ -29,6 +29,7 @@ static bool dump_open_image(struct dump *dump, const char *path, struct error *e
 		.memory = options->memory / 4,
 		.keep = !options->no_names || options->kinds != 0,
 		.pid = (int64_t)options->pid,
+		.registers = options->leaks || options->owners || options->path_given,
 		.stop = dump->stop,
 	};
 	return image_open(path, &image_options, dump->diag, err, &dump->image);
@@ -140,6 +141,8 @@ static struct report_input input_of(const struct image_info *info, bool redact)
 		.live = info->live,
 		.piped = info->piped,
 		.threads = (unsigned)process->thread_count,
+		.stopped_threads = info->stopped_threads,
+		.stopped_nanoseconds = info->stopped_longest,
 	};
 }
 

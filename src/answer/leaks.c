@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <elf.h>
-
-#include "answer/answer.h"
 #include "answer/leaks.h"
+#include "answer/answer.h"
 #include "answer/table.h"
 #include "types/lost.h"
 
@@ -19,12 +17,13 @@ static void pass_adds(void *context, uint64_t bytes)
 bool leaks_reach(struct dump *dump, const char *option, struct error *err, struct leaks *leaks)
 {
 	const struct image_info *info = image_info(dump->image);
-	const struct heap_options heap_options = {
-		.threads = (unsigned)dump->options->threads, .stop = dump->stop};
+	const struct heap_options heap_options = {.threads = (unsigned)dump->options->threads,
+		.level = dump->options->level,
+		.stop = dump->stop};
 	const struct reach_options options = {
 		.threads = (unsigned)dump->options->threads,
 		.exact = dump->options->exact_pointers,
-		.mask = info->machine == EM_AARCH64 ? UINT64_MAX >> 8 : UINT64_MAX,
+		.level = dump->options->level,
 		.stop = dump->stop,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
@@ -40,8 +39,11 @@ bool leaks_reach(struct dump *dump, const char *option, struct error *err, struc
 			"%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
 			"objects are known; --types works with all",
 			option, info->path);
-	return reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
-		&leaks->heap, &options, err, &leaks->reach);
+	if (!reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
+		    &leaks->heap, &options, err, &leaks->reach))
+		return false;
+	targets_release(&leaks->heap.targets);
+	return true;
 }
 
 // Group what is lost. The names must be settled.

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "count/huge.h"
+#include "base/huge.h"
 
 bool gather_init(struct gather *gather, size_t slots, struct error *err)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "count/huge.h"
+#include "base/huge.h"
 
 #define ENTRIES 31
 // Words that a bucket gets on average: so few find it full.

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge.h"
 #include "count/hash.h"
-#include "count/huge.h"
 
 // Words that wait for their cells to be fetched from memory.
 #define BATCH 256

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "count/huge.h"
+#include "base/huge.h"
 
 #define CELLS_MIN 4096
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge.h"
 #include "heap/arena.h"
 #include "heap/chunks.h"
 #include "heap/lists.h"
@@ -486,8 +487,8 @@ static bool regions_init(struct builder *builder, struct stretch **stretches)
 		heap->regions[heap->region_count++] = region;
 	}
 	heap->slot_count = (size_t)slots;
-	heap->cells = calloc(heap->slot_count / 64 + 1, sizeof *heap->cells);
-	return heap->cells != NULL;
+	heap->cells = huge_reserve((heap->slot_count / 64 + 1) * sizeof *heap->cells);
+	return heap->cells != NULL && targets_init(heap->slot_count, heap->unit, &heap->targets);
 }
 
 static void mapped_mark(struct builder *builder)

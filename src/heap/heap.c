@@ -29,6 +29,7 @@ void heap_deinit(struct heap *heap)
 {
 	free(heap->regions);
 	free(heap->cells);
+	targets_deinit(&heap->targets);
 	free(heap->gaps);
 	free(heap->internals);
 	free(heap->breaks);
@@ -50,16 +51,27 @@ bool heap_add_range(
 	return true;
 }
 
-const struct heap_region *heap_region_at(const struct heap *heap, uint64_t address)
+const struct heap_region *heap_region_near(const struct heap *heap, uint64_t address, size_t *hint)
 {
+	const struct heap_region *list = heap->regions;
 	size_t low = 0, high = heap->region_count;
+	if (*hint < high && address - list[*hint].start < list[*hint].end - list[*hint].start)
+		return &list[*hint];
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
-		if (heap->regions[middle].end <= address)
+		if (list[middle].end <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < heap->region_count && address >= heap->regions[low].start ? &heap->regions[low]
-									       : NULL;
+	if (low == heap->region_count || address < list[low].start)
+		return NULL;
+	*hint = low;
+	return &list[low];
+}
+
+const struct heap_region *heap_region_at(const struct heap *heap, uint64_t address)
+{
+	size_t hint = SIZE_MAX;
+	return heap_region_near(heap, address, &hint);
 }

@@ -4,7 +4,8 @@
 // walking the heaps. No symbol is needed: the allocator's structures are recognized by their
 // consistency. Only glibc's malloc is known so far; another one's walker fills the same structure.
 //
-// Memory: two bits for each unit (16 bytes; 8 where words have 4) of a heap.
+// Memory: two bits for each unit (16 bytes; 8 where words have 4) of a heap, and what targets.h
+// says.
 #pragma once
 
 #include <stdatomic.h>
@@ -12,7 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
+#include "heap/targets.h"
 #include "image/image.h"
 #include "names/places.h"
 
@@ -73,6 +76,7 @@ struct heap {
 	// begins, or its region ends.
 	struct heap_cell *cells;
 	size_t slot_count;
+	struct targets targets; // of the same slots
 	// What lies in regions but is no chunk: broken, foreign, or missing. Sorted; owned.
 	struct heap_range *gaps;
 	size_t gap_count, gap_capacity;
@@ -105,6 +109,7 @@ struct heap {
 
 struct heap_options {
 	unsigned threads;	// at least 1
+	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: give up
 };
 
@@ -118,6 +123,8 @@ void heap_deinit(struct heap *heap);
 
 // The region that holds address; NULL if there is none.
 const struct heap_region *heap_region_at(const struct heap *heap, uint64_t address);
+// The same. hint: the index of a region that is tried first, becomes that of the one found.
+const struct heap_region *heap_region_near(const struct heap *heap, uint64_t address, size_t *hint);
 
 static inline bool heap_is_used(const struct heap *heap, size_t slot)
 {
@@ -139,5 +146,5 @@ static inline void heap_mark_used(struct heap *heap, size_t slot)
 static inline size_t heap_slot(
 	const struct heap *heap, const struct heap_region *region, uint64_t address)
 {
-	return region->slot + (size_t)((address - region->start) / heap->unit);
+	return region->slot + (size_t)((address - region->start) >> __builtin_ctz(heap->unit));
 }

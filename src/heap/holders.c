@@ -22,9 +22,9 @@ static struct reach_object worker_show(const struct worker *worker, const struct
 	};
 }
 
-// Call `each` for all objects in use of tiles that no other thread has taken.
-static void worker_each(
-	struct worker *worker, void (*each)(struct worker *worker, const struct object *object))
+// Call `each` for all objects in use of tiles that no other thread has taken, leaves or not.
+static void worker_each(struct worker *worker, bool leaves,
+	void (*each)(struct worker *worker, const struct object *object))
 {
 	struct reach *reach = worker->reach;
 	size_t tile;
@@ -33,12 +33,12 @@ static void worker_each(
 		size_t cell = tile << TILE_BITS >> 6;
 		tile_begin(worker, tile);
 		for (; cell < tile_end_cell(reach, tile); cell++)
-			for (uint64_t bits = reach->heap->cells[cell].used; bits != 0;
-				bits &= bits - 1) {
+			for (uint64_t bits = reach->heap->cells[cell].used &
+					     ~(leaves ? 0 : reach->heap->targets.leaves[cell]);
+				bits != 0; bits &= bits - 1) {
 				const struct object object = worker_object(
 					worker, cell * 64 + (unsigned)__builtin_ctzll(bits));
-				if (worker->loaded == 0)
-					tile_load(worker);
+				tile_load(worker);
 				each(worker, &object);
 			}
 		worker->current = NO_TILE;
@@ -72,7 +72,7 @@ static void object_select(struct worker *worker, const struct object *object)
 
 static void worker_select_all(struct worker *worker)
 {
-	worker_each(worker, object_select);
+	worker_each(worker, true, object_select);
 }
 
 // ---- what points at the selection
@@ -120,7 +120,7 @@ static void worker_hold_all(struct worker *worker)
 		worker_scan_memory(worker, address, size);
 		worker_flush(worker);
 	}
-	worker_each(worker, object_scan);
+	worker_each(worker, false, object_scan);
 }
 
 bool reach_find_holders(struct reach *reach, reach_select *select, reach_hold *hold, void *context,

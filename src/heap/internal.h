@@ -8,6 +8,8 @@
 #include "heap/exact.h"
 #include "heap/holders.h"
 #include "heap/lookup.h"
+#include "heap/pointers.h"
+#include "heap/queue.h"
 #include "heap/reach.h"
 #include "heap/roots.h"
 
@@ -15,15 +17,16 @@
 #define TILE_BITS 13
 #define TILE_SLOTS ((size_t)1 << TILE_BITS)
 #define TILE_CELLS (TILE_SLOTS / 64)
-// From so many objects on a tile is read at once: that takes as long as some dozens of small reads.
-#define TILE_DENSE 64
-// Of other tiles only the blocks that are needed, in so many parts.
-#define TILE_BLOCKS 32
+// A tile with so many objects to look at is read at once: that takes as long as some dozens of
+// small reads. Of others the objects are read one by one, as long as these are no more than so
+// many.
+#define TILE_DENSE 16
+#define TILE_READS 8
+#define TILE_LOADED UINT32_MAX
 // What is read at once of roots and large objects.
 #define PIECE_SIZE ((size_t)256 * 1024)
 // Pointers that are looked up together, so that their cells come from memory at the same time.
 #define BATCH 64
-#define NO_TILE SIZE_MAX
 // What is scanned is no object.
 #define NO_SOURCE SIZE_MAX
 
@@ -31,21 +34,6 @@ struct state {
 	_Atomic uint64_t marked;
 	// While marking: its words are to be looked at. Later: another lost object points at it.
 	_Atomic uint64_t pending;
-};
-
-// Tiles that have something pending. They are taken in the order of their addresses, round and
-// round, and those with much pending first: others may get more until then.
-struct queue {
-	_Atomic uint32_t *waiting; // objects of each tile that are pending, or have been; owned
-	_Atomic uint64_t *bits;	   // a bit for each tile that waits; owned
-	size_t tile_count;
-	_Atomic size_t filled, dense; // tiles that wait, and of these, with TILE_DENSE or more
-	_Atomic unsigned waiters;     // threads that sleep
-	pthread_mutex_t lock;	      // for all that follows
-	pthread_cond_t changed;
-	size_t hand;	 // the next tile to look at
-	unsigned active; // threads that may add more
-	bool done;
 };
 
 struct worker;
@@ -60,6 +48,8 @@ struct reach {
 	const struct heap *heap;
 	struct reach_options options;
 	struct lookup lookup;
+	struct pointers pointers;
+	pointers_mark *mark;
 	struct roots roots;
 	struct exact exact;
 	struct state *states; // one for each cell; owned
@@ -93,15 +83,18 @@ struct worker {
 	struct reach *reach;
 	unsigned number;
 	unsigned char *tile, *piece; // owned
+	uint64_t *marks;	     // of the words of a piece; owned
 	uint16_t *stack;	     // slots of the tile that are to be looked at; owned
 	size_t depth;
-	size_t current;	 // tile; NO_TILE: none
-	uint32_t loaded; // blocks of it that the buffer has, a bit for each
+	struct hand hand;
+	size_t current; // tile; NO_TILE: none
+	uint32_t reads; // of parts of it; TILE_LOADED: the buffer has all of it
 	struct candidate batch[BATCH];
 	size_t batched;
 	size_t source;
-	size_t hint;	// region
-	uint64_t where; // address of what is scanned
+	size_t hint;	  // region of a pointer
+	size_t slot_hint; // of a slot
+	uint64_t where;	  // address of what is scanned
 	worker_take *take;
 	struct search *search;		    // see path.c
 	const struct root *root;	    // that is scanned; NULL: none
@@ -129,7 +122,7 @@ void tile_begin(struct worker *worker, size_t tile);
 void tile_load(struct worker *worker);
 size_t tile_end_cell(const struct reach *reach, size_t tile);
 
-struct object worker_object(const struct worker *worker, size_t slot);
+struct object worker_object(struct worker *worker, size_t slot);
 // The beginning of an object, from the current tile; *size: bytes that are there, if they are in
 // the tile, but not more than `most`.
 const unsigned char *worker_bytes(

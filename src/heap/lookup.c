@@ -5,31 +5,6 @@
 
 #include "base/bytes.h"
 
-// Two stretches around all regions, parted at the greatest gap: the heap that grows with brk(2) and
-// what is mapped lie far from each other.
-static void lookup_part(struct lookup *lookup)
-{
-	const struct heap *heap = lookup->heap;
-	const struct heap_region *list = heap->regions;
-	const size_t count = heap->region_count;
-	size_t split = 0; // regions before the gap
-	uint64_t most = 0;
-	if (count == 0)
-		return;
-	for (size_t i = 1; i < count; i++)
-		if (list[i].start - list[i - 1].end > most) {
-			most = list[i].start - list[i - 1].end;
-			split = i;
-		}
-	// Objects lie a header behind their chunks.
-	const uint64_t shift = heap->header;
-	const struct heap_region *last = split > 0 ? &list[split - 1] : &list[count - 1];
-	lookup->extents[0] = (struct extent){list[0].start + shift, last->end - list[0].start};
-	if (split > 0)
-		lookup->extents[1] = (struct extent){
-			list[split].start + shift, list[count - 1].end - list[split].start};
-}
-
 bool lookup_init(struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err)
 {
 	const size_t cells = (heap->slot_count + 63) / 64, groups = cells / 64 + 1;
@@ -53,7 +28,6 @@ bool lookup_init(struct lookup *lookup, const struct heap *heap, unsigned word, 
 		lookup->summary[i / 64] |= UINT64_C(1) << (i % 64);
 		last = i * 64 + 63 - (size_t)__builtin_clzll(heap->cells[i].starts);
 	}
-	lookup_part(lookup);
 	return true;
 }
 
@@ -64,29 +38,13 @@ void lookup_deinit(struct lookup *lookup)
 	*lookup = (struct lookup){0};
 }
 
-const struct heap_region *lookup_region(const struct lookup *lookup, uint64_t address, size_t *hint)
+const struct heap_region *lookup_slot_region(const struct lookup *lookup, size_t slot, size_t *hint)
 {
 	const struct heap_region *list = lookup->heap->regions;
 	size_t low = 0, high = lookup->heap->region_count;
-	if (*hint < high && address - list[*hint].start < list[*hint].end - list[*hint].start)
+	if (*hint < high && list[*hint].slot <= slot &&
+		(*hint + 1 == high || slot < list[*hint + 1].slot))
 		return &list[*hint];
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (list[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == lookup->heap->region_count || address < list[low].start)
-		return NULL;
-	*hint = low;
-	return &list[low];
-}
-
-const struct heap_region *lookup_slot_region(const struct lookup *lookup, size_t slot)
-{
-	const struct heap_region *list = lookup->heap->regions;
-	size_t low = 0, high = lookup->heap->region_count;
 	while (high - low > 1) {
 		const size_t middle = low + (high - low) / 2;
 		if (list[middle].slot <= slot)
@@ -94,6 +52,7 @@ const struct heap_region *lookup_slot_region(const struct lookup *lookup, size_t
 		else
 			high = middle;
 	}
+	*hint = low;
 	return &list[low];
 }
 

@@ -10,32 +10,22 @@
 #include "base/error.h"
 #include "heap/heap.h"
 
-// A stretch of addresses.
-struct extent {
-	uint64_t start, size;
-};
-
 struct lookup {
 	const struct heap *heap;
 	unsigned word;	    // bytes
 	unsigned unit_bits; // the logarithm of heap->unit
-	// All regions lie in these two, with the greatest gap between them left out.
-	struct extent extents[2];
-	uint64_t *summary; // a bit for each cell: it has starts; owned
-	size_t *before;	   // for each 64 cells, the last start before them; owned
+	uint64_t *summary;  // a bit for each cell: it has starts; owned
+	size_t *before;	    // for each 64 cells, the last start before them; owned
 };
 
 // heap must live as long.
 bool lookup_init(struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err);
 void lookup_deinit(struct lookup *lookup);
 
-// The region that holds address, NULL if none. hint: the index of a region that is tried first,
-// becomes that of the one found.
-const struct heap_region *lookup_region(
-	const struct lookup *lookup, uint64_t address, size_t *hint);
-
-// The region that has a slot.
-const struct heap_region *lookup_slot_region(const struct lookup *lookup, size_t slot);
+// The region that has a slot. hint: the index of a region that is tried first, becomes that of the
+// one found.
+const struct heap_region *lookup_slot_region(
+	const struct lookup *lookup, size_t slot, size_t *hint);
 
 // The slot where the chunk begins that holds a slot. There is one in every region.
 static inline size_t lookup_start(const struct lookup *lookup, size_t slot)
@@ -57,14 +47,14 @@ static inline size_t lookup_start(const struct lookup *lookup, size_t slot)
 size_t lookup_next(const struct lookup *lookup, size_t slot, size_t end);
 
 // The region and the slot of what a pointer points at. False if it is in no region. hint: see
-// lookup_region.
+// heap_region_near.
 static inline bool lookup_locate(const struct lookup *lookup, uint64_t pointer, size_t *hint,
 	const struct heap_region **region, size_t *slot)
 {
 	// An object reaches as far behind the end of its chunk as its header is long, but for the
 	// next chunk's size field.
 	const uint64_t address = pointer - lookup->heap->header;
-	*region = lookup_region(lookup, address, hint);
+	*region = heap_region_near(lookup->heap, address, hint);
 	if (*region == NULL)
 		return false;
 	*slot = (*region)->slot + (size_t)((address - (*region)->start) >> lookup->unit_bits);

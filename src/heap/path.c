@@ -114,6 +114,8 @@ static void search_take(struct worker *worker, const struct candidate *candidate
 		candidate->source == NO_SOURCE ? NO_PARENT
 					       : object_number(search, candidate->source);
 	search->found |= slot == search->target;
+	if (targets_none(&worker->reach->heap->targets, slot))
+		return;
 	search->next->bits[slot / 64] |= bit;
 	if (!search->next->queued[tile])
 		search->next->tiles[search->next->count++] = tile;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/huge.h"
 #include "heap/internal.h"
 
 bool reach_stopped(const struct reach *reach)
@@ -45,7 +46,7 @@ static void tile_read(struct worker *worker, size_t from, size_t to)
 	const struct heap *heap = worker->reach->heap;
 	const size_t first = worker->current << TILE_BITS;
 	const size_t end = min_u64(to, heap->slot_count);
-	const struct heap_region *region = lookup_slot_region(lookup, from);
+	const struct heap_region *region = lookup_slot_region(lookup, from, &worker->slot_hint);
 	const struct heap_region *last = heap->regions + heap->region_count;
 	for (; region < last && region->slot < end; region++) {
 		const size_t begin = max_u64(from, region->slot);
@@ -58,147 +59,37 @@ static void tile_read(struct worker *worker, size_t from, size_t to)
 	}
 }
 
+size_t tile_end_cell(const struct reach *reach, size_t tile)
+{
+	return (size_t)min_u64((tile + 1) * TILE_CELLS, (reach->heap->slot_count + 63) / 64);
+}
+
 void tile_begin(struct worker *worker, size_t tile)
 {
 	worker->current = tile;
-	worker->loaded = 0;
+	worker->reads = 0;
 	worker->depth = 0;
 }
 
 void tile_load(struct worker *worker)
 {
 	const size_t first = worker->current << TILE_BITS;
-	if (worker->loaded == UINT32_MAX)
+	if (worker->reads == TILE_LOADED)
 		return;
 	tile_read(worker, first, first + TILE_SLOTS);
-	worker->loaded = UINT32_MAX;
+	worker->reads = TILE_LOADED;
 }
 
-// Make sure that size bytes at an offset in the current tile are loaded.
+// Make sure that size bytes at an offset in the current tile are there.
 static void tile_need(struct worker *worker, size_t offset, size_t size)
 {
-	const size_t slots = TILE_SLOTS / TILE_BLOCKS;
-	const size_t block_size = slots << worker->reach->lookup.unit_bits;
-	const size_t first = worker->current << TILE_BITS;
-	if (size == 0 || worker->loaded == UINT32_MAX)
+	const size_t first = worker->current << TILE_BITS, unit = worker->reach->heap->unit;
+	if (worker->reads == TILE_LOADED || size == 0)
 		return;
-	size_t block = offset / block_size;
-	const size_t last = (offset + size - 1) / block_size;
-	while (block <= last) {
-		size_t end = block;
-		while (end <= last && (worker->loaded >> end & 1) == 0)
-			worker->loaded |= UINT32_C(1) << end++;
-		if (end > block)
-			tile_read(worker, first + block * slots, first + end * slots);
-		block = end + 1;
-	}
-}
-
-// ---- tiles that wait
-
-static bool queue_init(struct queue *queue, size_t tile_count)
-{
-	queue->waiting = calloc(tile_count + 1, sizeof *queue->waiting);
-	queue->bits = calloc(tile_count / 64 + 1, sizeof *queue->bits);
-	queue->tile_count = tile_count;
-	pthread_mutex_init(&queue->lock, NULL);
-	pthread_cond_init(&queue->changed, NULL);
-	return queue->waiting != NULL && queue->bits != NULL;
-}
-
-static void queue_deinit(struct queue *queue)
-{
-	free((void *)queue->waiting);
-	free((void *)queue->bits);
-	pthread_mutex_destroy(&queue->lock);
-	pthread_cond_destroy(&queue->changed);
-}
-
-// One more object of a tile is pending, and marked so before.
-static void queue_add(struct queue *queue, size_t tile)
-{
-	const uint32_t before = atomic_fetch_add(&queue->waiting[tile], 1);
-	if (before == TILE_DENSE - 1)
-		atomic_fetch_add(&queue->dense, 1);
-	if (before != 0)
-		return;
-	atomic_fetch_or(&queue->bits[tile / 64], UINT64_C(1) << (tile % 64));
-	atomic_fetch_add(&queue->filled, 1);
-	if (atomic_load(&queue->waiters) > 0) {
-		pthread_mutex_lock(&queue->lock);
-		pthread_cond_signal(&queue->changed);
-		pthread_mutex_unlock(&queue->lock);
-	}
-}
-
-// The next tile with so many objects, from the hand on; there may be none.
-static bool queue_find_from(struct queue *queue, uint32_t least, size_t end)
-{
-	while (queue->hand < end) {
-		const uint64_t bits = atomic_load_explicit(&queue->bits[queue->hand / 64],
-					      memory_order_relaxed) >>
-				      (queue->hand % 64);
-		if (bits == 0) {
-			queue->hand = (queue->hand / 64 + 1) * 64;
-			continue;
-		}
-		queue->hand += (unsigned)__builtin_ctzll(bits);
-		if (queue->hand < end && atomic_load(&queue->waiting[queue->hand]) >= least)
-			return true;
-		queue->hand++;
-	}
-	return false;
-}
-
-static bool queue_find(struct queue *queue, uint32_t least)
-{
-	const size_t begin = queue->hand;
-	if (queue_find_from(queue, least, queue->tile_count))
-		return true;
-	queue->hand = 0;
-	return queue_find_from(queue, least, min_u64(begin, queue->tile_count));
-}
-
-// What is added from now on makes the tile wait again.
-static size_t queue_take(struct queue *queue)
-{
-	const size_t tile = queue->hand++;
-	atomic_fetch_and(&queue->bits[tile / 64], ~(UINT64_C(1) << (tile % 64)));
-	const uint32_t count = atomic_exchange(&queue->waiting[tile], 0);
-	atomic_fetch_sub(&queue->filled, 1);
-	if (count >= TILE_DENSE)
-		atomic_fetch_sub(&queue->dense, 1);
-	return tile;
-}
-
-// Take the next tile, when the last one is done. False if there will be none.
-static bool queue_pop(struct queue *queue, size_t *ret)
-{
-	bool more = false;
-	pthread_mutex_lock(&queue->lock);
-	queue->active--;
-	while (!queue->done && !more) {
-		if (atomic_load(&queue->filled) > 0) {
-			// The counts of tiles that are being added to may be ahead, or behind.
-			more = (atomic_load(&queue->dense) > 0 && queue_find(queue, TILE_DENSE)) ||
-			       queue_find(queue, 1);
-		} else if (queue->active == 0) {
-			queue->done = true;
-		} else {
-			atomic_fetch_add(&queue->waiters, 1);
-			if (atomic_load(&queue->filled) == 0)
-				pthread_cond_wait(&queue->changed, &queue->lock);
-			atomic_fetch_sub(&queue->waiters, 1);
-		}
-	}
-	if (more) {
-		*ret = queue_take(queue);
-		queue->active++;
-	} else {
-		pthread_cond_broadcast(&queue->changed);
-	}
-	pthread_mutex_unlock(&queue->lock);
-	return more;
+	if (worker->reads++ == TILE_READS)
+		tile_load(worker);
+	else
+		tile_read(worker, first + offset / unit, first + (offset + size + unit - 1) / unit);
 }
 
 // ---- what becomes of a pointer
@@ -211,6 +102,8 @@ static void worker_mark(struct worker *worker, const struct candidate *candidate
 	const uint64_t bit = UINT64_C(1) << (slot % 64);
 	if ((atomic_load_explicit(&state->marked, memory_order_relaxed) & bit) != 0 ||
 		(atomic_fetch_or_explicit(&state->marked, bit, memory_order_relaxed) & bit) != 0)
+		return;
+	if (targets_none(&worker->reach->heap->targets, slot))
 		return;
 	// Each object gets here once, so the stack has room for all of a tile.
 	if (slot >> TILE_BITS == worker->current) {
@@ -248,6 +141,7 @@ void worker_flush(struct worker *worker)
 			continue;
 		__builtin_prefetch(&reach->heap->cells[candidate->slot / 64]);
 		__builtin_prefetch(&reach->states[candidate->slot / 64]);
+		__builtin_prefetch(&reach->heap->targets.leaves[candidate->slot / 64]);
 		worker->batch[kept++] = *candidate;
 	}
 	worker->batched = 0;
@@ -267,36 +161,53 @@ void worker_flush(struct worker *worker)
 
 // ---- words
 
-static inline void worker_scan_as(struct worker *worker, const unsigned char *bytes, size_t size,
-	unsigned word, enum byte_order order)
+// From so many words on they are looked at in one go.
+#define MARKED_MIN 64
+
+static inline void worker_scan_word(struct worker *worker, uint64_t value, uint64_t where)
 {
-	const uint64_t mask = worker->reach->options.mask;
-	const struct extent a = worker->reach->lookup.extents[0],
-			    b = worker->reach->lookup.extents[1];
-	for (size_t at = 0; at + word <= size; at += word) {
-		const uint64_t value = word_load(bytes + at, word, order) & mask;
-		if (value - a.start >= a.size && value - b.start >= b.size)
-			continue;
-		worker->batch[worker->batched++] = (struct candidate){
-			.pointer = value, .source = worker->source, .where = worker->where + at};
-		if (worker->batched == BATCH)
-			worker_flush(worker);
-	}
+	worker->batch[worker->batched++] =
+		(struct candidate){.pointer = value, .source = worker->source, .where = where};
+	if (worker->batched == BATCH)
+		worker_flush(worker);
 }
 
-// Look at all words.
+static inline void worker_scan_as(struct worker *worker, const unsigned char *bytes, size_t count,
+	unsigned word, enum byte_order order)
+{
+	const struct pointers *pointers = &worker->reach->pointers;
+	const uint64_t mask = pointers->mask;
+	if (count < MARKED_MIN) {
+		for (size_t i = 0; i < count; i++) {
+			const uint64_t value = word_load(bytes + i * word, word, order) & mask;
+			if (pointers_have(pointers, value))
+				worker_scan_word(worker, value, worker->where + i * word);
+		}
+		return;
+	}
+	worker->reach->mark(pointers, bytes, count, worker->marks);
+	for (size_t i = 0; i < (count + 63) / 64; i++)
+		for (uint64_t bits = worker->marks[i]; bits != 0; bits &= bits - 1) {
+			const size_t at = (i * 64 + (unsigned)__builtin_ctzll(bits)) * word;
+			worker_scan_word(worker, word_load(bytes + at, word, order) & mask,
+				worker->where + at);
+		}
+}
+
+// Look at all words, which are no more than those of a piece.
 void worker_scan(struct worker *worker, const unsigned char *bytes, size_t size)
 {
-	const struct image_info *info = image_info(worker->reach->image);
+	const struct pointers *pointers = &worker->reach->pointers;
+	const size_t count = size / pointers->word;
 	// Each with constants of its own.
-	if (info->word_size == 8 && info->order == ORDER_LITTLE)
-		worker_scan_as(worker, bytes, size, 8, ORDER_LITTLE);
-	else if (info->word_size == 8)
-		worker_scan_as(worker, bytes, size, 8, ORDER_BIG);
-	else if (info->order == ORDER_LITTLE)
-		worker_scan_as(worker, bytes, size, 4, ORDER_LITTLE);
+	if (pointers->word == 8 && pointers->order == ORDER_LITTLE)
+		worker_scan_as(worker, bytes, count, 8, ORDER_LITTLE);
+	else if (pointers->word == 8)
+		worker_scan_as(worker, bytes, count, 8, ORDER_BIG);
+	else if (pointers->order == ORDER_LITTLE)
+		worker_scan_as(worker, bytes, count, 4, ORDER_LITTLE);
 	else
-		worker_scan_as(worker, bytes, size, 4, ORDER_BIG);
+		worker_scan_as(worker, bytes, count, 4, ORDER_BIG);
 }
 
 void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size)
@@ -311,11 +222,11 @@ void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size)
 	}
 }
 
-struct object worker_object(const struct worker *worker, size_t slot)
+struct object worker_object(struct worker *worker, size_t slot)
 {
 	const struct lookup *lookup = &worker->reach->lookup;
 	const struct heap *heap = worker->reach->heap;
-	const struct heap_region *region = lookup_slot_region(lookup, slot);
+	const struct heap_region *region = lookup_slot_region(lookup, slot, &worker->slot_hint);
 	const size_t last = lookup_region_end(lookup, region);
 	const size_t next = lookup_next(lookup, slot, last);
 	struct object ret = {.slot = slot};
@@ -355,29 +266,64 @@ void worker_scan_object(struct worker *worker, const struct object *object)
 
 // ---- marking
 
-static void worker_do_tile(struct worker *worker, size_t tile)
+// Look at what an object points at, as far as the walk has listed it.
+static bool worker_scan_listed(struct worker *worker, size_t slot)
+{
+	const struct reach *reach = worker->reach;
+	const struct heap *heap = reach->heap;
+	const uint32_t *target = targets_of(&heap->targets, slot);
+	// What is listed is not exact.
+	if (target == NULL || reach->options.exact)
+		return false;
+	for (bool last = false; !last; target++) {
+		const size_t to = *target & TARGET_SLOT;
+		const struct heap_region *region =
+			lookup_slot_region(&reach->lookup, to, &worker->slot_hint);
+		const uint64_t late = (*target & TARGET_LATE) != 0 ? heap->unit - heap->word : 0;
+		worker_scan_word(worker,
+			lookup_address(&reach->lookup, region, to) + heap->header + late, 0);
+		last = (*target & TARGET_LAST) != 0;
+	}
+	return true;
+}
+
+static void worker_mark_object(struct worker *worker, size_t slot)
+{
+	struct reach *reach = worker->reach;
+	if (worker_scan_listed(worker, slot))
+		return;
+	struct object object = worker_object(worker, slot);
+	const uint64_t tile_limit = object.start + (TILE_SLOTS << reach->lookup.unit_bits);
+	// What lies beyond a tile is for all threads.
+	if (object.limit > tile_limit && object.limit - tile_limit > LARGE_SIZE &&
+		queue_add_large(&reach->queue, tile_limit, object.limit))
+		object.limit = tile_limit;
+	worker_scan_object(worker, &object);
+}
+
+static void worker_mark_tile(struct worker *worker, size_t tile)
 {
 	struct reach *reach = worker->reach;
 	const size_t first = tile * TILE_CELLS;
-	const size_t end = min_u64(first + TILE_CELLS, (reach->heap->slot_count + 63) / 64);
+	const uint64_t *listed = reach->heap->targets.listed;
+	size_t reads = 0;
 	tile_begin(worker, tile);
 	// The lowest comes last on the stack, and so first.
-	for (size_t cell = end; cell-- > first;) {
+	for (size_t cell = tile_end_cell(reach, tile); cell-- > first;) {
 		if (atomic_load(&reach->states[cell].pending) == 0)
 			continue;
 		uint64_t bits = atomic_exchange(&reach->states[cell].pending, 0);
+		reads += (size_t)__builtin_popcountll(bits & ~(listed != NULL ? listed[cell] : 0));
 		while (bits != 0) {
 			const unsigned bit = 63 - (unsigned)__builtin_clzll(bits);
 			bits ^= UINT64_C(1) << bit;
 			worker->stack[worker->depth++] = (uint16_t)((cell - first) * 64 + bit);
 		}
 	}
-	if (worker->depth >= TILE_DENSE)
+	if (reads >= TILE_DENSE)
 		tile_load(worker);
 	while (worker->depth > 0) {
-		const size_t slot = (tile << TILE_BITS) + worker->stack[--worker->depth];
-		const struct object object = worker_object(worker, slot);
-		worker_scan_object(worker, &object);
+		worker_mark_object(worker, (tile << TILE_BITS) + worker->stack[--worker->depth]);
 		if (worker->depth == 0)
 			worker_flush(worker);
 	}
@@ -416,12 +362,20 @@ static void worker_mark_all(struct worker *worker)
 	struct reach *reach = worker->reach;
 	uint64_t address, size;
 	size_t tile;
+	struct part part;
 	while (!reach_stopped(reach) && reach_next_root(reach, &address, &size) != NULL)
 		worker_scan_memory(worker, address, size);
 	worker_flush(worker);
-	while (queue_pop(&reach->queue, &tile))
-		if (!reach_stopped(reach))
-			worker_do_tile(worker, tile);
+	while (queue_pop(&reach->queue, &worker->hand, &tile, &part)) {
+		if (reach_stopped(reach))
+			continue;
+		if (tile != NO_TILE) {
+			worker_mark_tile(worker, tile);
+		} else {
+			worker_scan_memory(worker, part.start, part.end - part.start);
+			worker_flush(worker);
+		}
+	}
 }
 
 void worker_scan_registers(struct worker *worker, bool tell)
@@ -454,13 +408,14 @@ static void worker_visit_object(struct worker *worker, size_t slot, size_t numbe
 	struct reach *reach = worker->reach;
 	const struct object object = worker_object(worker, slot);
 	const uint64_t length = object.limit - object.start;
+	const bool scans = worker->take != NULL && !targets_none(&reach->heap->targets, slot);
 	size_t size;
 	const unsigned char *bytes =
-		worker_bytes(worker, &object, worker->take != NULL ? SIZE_MAX : VISIT_SIZE, &size);
+		worker_bytes(worker, &object, scans ? SIZE_MAX : VISIT_SIZE, &size);
 	if (size < min_u64(length, VISIT_SIZE)) {
 		// It lies across two tiles.
 		bytes = worker->piece;
-		size = (size_t)min_u64(length, worker->take != NULL ? PIECE_SIZE : VISIT_SIZE);
+		size = (size_t)min_u64(length, scans ? PIECE_SIZE : VISIT_SIZE);
 		reach_read(reach, object.start, worker->piece, size);
 	}
 	const uint64_t pending =
@@ -476,17 +431,12 @@ static void worker_visit_object(struct worker *worker, size_t slot, size_t numbe
 	};
 	if (reach->visit != NULL)
 		reach->visit(reach->context, worker->number, &visited);
-	if (worker->take == NULL)
+	if (!scans)
 		return;
 	worker->source = slot;
 	worker->where = object.start;
 	worker_scan(worker, bytes, size);
 	worker_scan_memory(worker, object.start + size, length - size);
-}
-
-size_t tile_end_cell(const struct reach *reach, size_t tile)
-{
-	return (size_t)min_u64((tile + 1) * TILE_CELLS, (reach->heap->slot_count + 63) / 64);
 }
 
 static size_t tile_lost(const struct reach *reach, size_t tile)
@@ -538,11 +488,14 @@ bool worker_init(struct worker *worker, struct reach *reach, unsigned number)
 	worker->reach = reach;
 	worker->number = number;
 	worker->current = NO_TILE;
+	hand_init(&worker->hand, &reach->queue, number);
 	worker->take = reach->take;
 	worker->tile = malloc(TILE_SLOTS * reach->heap->unit);
 	worker->piece = malloc(PIECE_SIZE);
 	worker->stack = malloc(TILE_SLOTS * sizeof *worker->stack);
-	return worker->tile != NULL && worker->piece != NULL && worker->stack != NULL;
+	worker->marks = calloc(PIECE_SIZE / reach->pointers.word / 64 + 1, sizeof *worker->marks);
+	return worker->tile != NULL && worker->piece != NULL && worker->stack != NULL &&
+	       worker->marks != NULL;
 }
 
 void worker_deinit(struct worker *worker)
@@ -550,6 +503,7 @@ void worker_deinit(struct worker *worker)
 	free(worker->tile);
 	free(worker->piece);
 	free(worker->stack);
+	free(worker->marks);
 }
 
 // Let all threads do the work.
@@ -565,21 +519,16 @@ bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct
 	reach->work = work;
 	for (unsigned i = 0; ok && i < threads; i++)
 		ok = worker_init(&workers[i], reach, i);
-	reach->queue.active = 1;
-	reach->queue.done = false;
+	queue_begin(&reach->queue);
 	if (ok && work == worker_mark_all)
 		worker_scan_registers(&workers[0], false);
 	// Threads that cannot be had are no error: one is enough.
 	for (; ok && running < threads; running++) {
-		pthread_mutex_lock(&reach->queue.lock);
-		reach->queue.active++;
-		pthread_mutex_unlock(&reach->queue.lock);
+		queue_enter(&reach->queue);
 		if (pthread_create(&workers[running].thread, NULL, worker_run, &workers[running]) ==
 			0)
 			continue;
-		pthread_mutex_lock(&reach->queue.lock);
-		reach->queue.active--;
-		pthread_mutex_unlock(&reach->queue.lock);
+		queue_leave(&reach->queue);
 		break;
 	}
 	if (ok)
@@ -603,10 +552,12 @@ bool reach_create(const struct image *image, const struct modules *modules,
 	reach->heap = heap;
 	reach->options = *options;
 	reach->tile_count = (heap->slot_count + TILE_SLOTS - 1) / TILE_SLOTS;
-	reach->states = calloc((heap->slot_count + 63) / 64 + 1, sizeof *reach->states);
+	reach->states = huge_reserve(((heap->slot_count + 63) / 64 + 1) * sizeof *reach->states);
 	reach->lost_before = calloc(reach->tile_count + 1, sizeof *reach->lost_before);
 	pthread_mutex_init(&reach->roots_lock, NULL);
 	exact_init(&reach->exact, image, modules);
+	reach->mark = pointers_mark_for(options->level);
+	pointers_init(&reach->pointers, image_info(image), heap);
 	reach->take = worker_mark;
 	const bool memory = queue_init(&reach->queue, reach->tile_count) && reach->states != NULL &&
 			    reach->lost_before != NULL;
@@ -642,12 +593,12 @@ size_t reach_lost_count(const struct reach *reach)
 	return reach->lost_before[reach->tile_count];
 }
 
-// Of a sixteenth of the heap and 128 MiB the bits take a half and a little; threads' buffers and
-// what is loaded for names take some of the rest.
+// Of a sixteenth of the heap and 128 MiB the bits take five eighths of the first; threads' buffers
+// and what is loaded for names take some of the rest.
 size_t reach_quick_max(const struct reach *reach)
 {
 	const size_t heap = reach->heap->slot_count * reach->heap->unit;
-	return (heap / 32 + ((size_t)48 << 20)) / sizeof(uint16_t);
+	return (heap / 64 + ((size_t)64 << 20)) / sizeof(uint16_t);
 }
 
 size_t reach_tiles(const struct reach *reach)

@@ -2,12 +2,13 @@
 //
 // Which objects of a heap a process could still reach, and which are lost.
 //
-// Two bits for each unit of the heap, beside the two that the walker left: an object that is
-// reached is marked, and pending until its words have been looked at. The heap is dealt with in
-// tiles of 8,192 units. A tile with something pending waits in a queue; a thread takes it, reads it
-// at once, and follows all pointers inside of it before the next one. Of a tile with little
-// pending, only those objects are read. So memory does not grow with the depth of what is reached,
-// and a list that goes back and forth between tiles costs one read for each of its nodes, no more.
+// Two bits for each unit of the heap, beside those that the walker left: an object that is reached
+// is marked, and pending until its words have been looked at. Most need no look: the walker has
+// noted what they point at (targets.h). The heap is dealt with in tiles of 8,192 units. A tile with
+// something pending waits in a queue; a thread takes it and follows all pointers inside of it
+// before the next one. What the walker has not noted is read: of a tile with much of it all, of
+// others only those objects. So memory does not grow with the depth of what is reached, and a list
+// that goes back and forth between tiles costs one read for each of its nodes, no more.
 #pragma once
 
 #include <stdatomic.h>
@@ -33,7 +34,7 @@ struct reach_options {
 	// Only pointers to the beginning of an object count, and to a base class in it, and to the
 	// first element of an array behind the number of its elements.
 	bool exact;
-	uint64_t mask;		// of the bits of a word that make an address
+	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: give up
 	struct reach_watch watch;
 };

@@ -12,6 +12,7 @@
 #include "heap/chunks.h"
 #include "heap/glibc.h"
 #include "heap/lists.h"
+#include "heap/pointers.h"
 
 // A piece's bits are whole words of the bitmap, whatever the unit. Long enough that entering it
 // costs nothing, short enough to keep threads busy.
@@ -42,6 +43,8 @@ struct walk {
 	const struct chains *chains;
 	const struct heap_options *options;
 	struct heap *heap;
+	struct pointers pointers;
+	pointers_mark *mark;  // NULL: what objects point at is not noted
 	struct piece *pieces; // owned
 	size_t piece_count;
 	atomic_size_t taken;
@@ -55,6 +58,12 @@ struct walker {
 	struct window window;
 	// The current chunk, whose header is sound, and its size field. It is not tallied yet.
 	uint64_t at, field;
+	// Which words of the window may be pointers, and where it was when they were looked at.
+	uint64_t *marks; // owned
+	uint64_t marks_address;
+	size_t marks_size;
+	struct target_writer writer;
+	size_t hint; // region
 	pthread_t thread;
 };
 
@@ -64,8 +73,10 @@ static void piece_reset(struct walk *walk, struct piece *piece)
 	const size_t first = heap_slot(heap, piece->region, piece->start) / 64;
 	const size_t last = (heap_slot(heap, piece->region, piece->end) + 63) / 64;
 	// What was not touched takes no memory.
-	for (size_t i = first; piece->entry != 0 && i < last; i++)
+	for (size_t i = first; piece->entry != 0 && i < last; i++) {
 		heap->cells[i] = (struct heap_cell){0};
+		heap->targets.leaves[i] = heap->targets.listed[i] = 0;
+	}
 	free(piece->breaks);
 	free(piece->caches.list);
 	free(piece->gaps.list);
@@ -271,6 +282,83 @@ static bool step_odd(struct walker *walker)
 	return true;
 }
 
+// ---- what objects point at
+
+// Find out which words of the window may be pointers, if that is not known.
+static void marks_update(struct walker *walker)
+{
+	const struct walk *walk = walker->walk;
+	const struct window *window = &walker->window;
+	if (walk->mark == NULL ||
+		(walker->marks_address == window->address && walker->marks_size == window->size))
+		return;
+	walk->mark(
+		&walk->pointers, window->bytes, window->size / window->chains->word, walker->marks);
+	walker->marks_address = window->address;
+	walker->marks_size = window->size;
+}
+
+// The first of the words from first on and before last that may be a pointer; last, if none.
+static inline size_t marks_next(const uint64_t *marks, size_t first, size_t last)
+{
+	while (first < last) {
+		const uint64_t bits = marks[first / 64] >> first % 64;
+		if (bits != 0)
+			return (size_t)min_u64(last, first + (unsigned)__builtin_ctzll(bits));
+		first = (first / 64 + 1) * 64;
+	}
+	return last;
+}
+
+// List what the object of the chunk from at to next points at, of which the words of the window
+// from index on and before last may be pointers. Those to itself do not matter.
+static __attribute__((noinline)) void targets_list(
+	struct walker *walker, uint64_t at, uint64_t next, size_t slot, size_t index, size_t last)
+{
+	struct heap *heap = walker->walk->heap;
+	const struct chains *chains = walker->window.chains;
+	uint32_t *list = targets_begin(&heap->targets, &walker->writer, slot);
+	size_t count = 0;
+	for (; index < last; index = marks_next(walker->marks, index + 1, last)) {
+		const uint64_t value =
+			chains_load(chains, walker->window.bytes + index * chains->word) &
+			walker->walk->pointers.mask;
+		const uint64_t address = value - heap->header;
+		if (address - at < next - at)
+			continue;
+		const struct heap_region *region = heap_region_near(heap, address, &walker->hint);
+		if (region == NULL)
+			continue;
+		const size_t target = heap_slot(heap, region, address);
+		if (list == NULL || count == TARGETS_MAX || target > TARGET_SLOT)
+			return;
+		const bool late =
+			((address - region->start) & (heap->unit - 1)) >= heap->unit - heap->word;
+		const uint32_t entry = (uint32_t)target | (late ? TARGET_LATE : 0);
+		if (count == 0 || list[count - 1] != entry)
+			list[count++] = entry;
+	}
+	targets_end(&heap->targets, &walker->writer, slot, count);
+}
+
+// Note what the object in use of the chunk from at to next points at, of which the window has the
+// end, if it has all of it.
+static inline void targets_note(
+	struct walker *walker, uint64_t at, uint64_t next, size_t slot, unsigned word)
+{
+	const struct window *window = &walker->window;
+	if (walker->walk->mark == NULL || at < window->address ||
+		(at - window->address) % word != 0)
+		return;
+	const size_t first = (size_t)(at + 2 * (uint64_t)word - window->address) / word;
+	const size_t last = (size_t)(next + word - window->address) / word;
+	const size_t index = marks_next(walker->marks, first, last);
+	if (index == last)
+		walker->walk->heap->targets.leaves[slot / 64] |= (uint64_t)1 << slot % 64;
+	else
+		targets_list(walker, at, next, slot, index, last);
+}
+
 // Go on as long as one sound chunk follows the other in the window: nearly always, so this is what
 // must be quick.
 static inline void steps_run(struct walker *walker, unsigned word, enum byte_order order)
@@ -300,6 +388,7 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 			if ((field & NON_MAIN_ARENA) != arena)
 				break;
 			heap_mark_used(heap, slot);
+			targets_note(walker, at, next, slot, word);
 			used++;
 			used_bytes += size;
 			if (size - CACHE_SIZE_MIN <= CACHE_SIZE_MAX - CACHE_SIZE_MIN)
@@ -336,6 +425,7 @@ static void piece_walk(struct walker *walker, struct piece *piece, uint64_t entr
 	const struct chains *chains = window->chains;
 	uint64_t field, next;
 	walker->piece = piece;
+	walker->writer.cell = 0;
 	piece_reset(walker->walk, piece);
 	piece_leave(walker, GAP_FOREIGN, piece->end, piece->end);
 	if (entry == 0 && !chain_search(window, &piece->stretch, from, piece->end, &entry))
@@ -348,6 +438,7 @@ static void piece_walk(struct walker *walker, struct piece *piece, uint64_t entr
 		next = walker->at + chunk_size(walker->field);
 		if (!window_has(window, next) && next < piece->stretch.end)
 			window_move(window, next);
+		marks_update(walker);
 		// The loop is made for the usual case, and for the rest.
 		if (chains->word == 8 && chains->order == ORDER_NATIVE)
 			steps_run(walker, 8, ORDER_NATIVE);
@@ -508,6 +599,10 @@ bool chunks_walk(const struct chains *chains, const struct heap_options *options
 	struct addresses *ret)
 {
 	struct walk walk = {.chains = chains, .options = options, .heap = heap};
+	const struct image_info *info = image_info(chains->image);
+	// What lives may change between two looks.
+	walk.mark = info->live ? NULL : pointers_mark_for(options->level);
+	pointers_init(&walk.pointers, info, heap);
 	struct walker *walkers = NULL;
 	unsigned count = 0;
 	bool ok = pieces_init(&walk, stretches);
@@ -518,13 +613,17 @@ bool chunks_walk(const struct chains *chains, const struct heap_options *options
 	}
 	for (unsigned i = 0; ok && i < count; i++) {
 		walkers[i].walk = &walk;
-		ok = window_init(&walkers[i].window, chains);
+		walkers[i].marks =
+			calloc(WINDOW_SIZE / chains->word / 64 + 1, sizeof *walkers[i].marks);
+		ok = window_init(&walkers[i].window, chains) && walkers[i].marks != NULL;
 	}
 	ok = ok && walkers_run(&walk, walkers, count);
 	heap->partial = atomic_load(options->stop) != 0;
 	ok = ok && (heap->partial || pieces_join(&walk, &walkers[0], ret));
-	for (unsigned i = 0; walkers != NULL && i < count; i++)
+	for (unsigned i = 0; walkers != NULL && i < count; i++) {
 		window_deinit(&walkers[i].window);
+		free(walkers[i].marks);
+	}
 	for (size_t i = 0; i < walk.piece_count; i++) {
 		free(walk.pieces[i].breaks);
 		free(walk.pieces[i].caches.list);

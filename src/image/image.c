@@ -10,6 +10,7 @@
 #include "image/internal.h"
 #include "image/live.h"
 #include "image/magic.h"
+#include "image/registers.h"
 #include "image/sequence.h"
 #include "image/stream.h"
 
@@ -206,10 +207,11 @@ static bool image_load(struct image *image, const struct image_options *options,
 	return image_open_raw(image, options, head, false, diag, err);
 }
 
-static bool image_open_live(
-	struct image *image, const struct image_options *options, struct error *err)
+static bool image_open_live(struct image *image, const struct image_options *options,
+	struct diag *diag, struct error *err)
 {
-	if (!live_load(image, options->pid, err))
+	if (!live_load(image, options->pid, err) ||
+		(options->registers && !registers_take(image, diag, err)))
 		return false;
 	if (image->info.process.program[0] == '\0')
 		image_name_program(&image->info.process);
@@ -254,7 +256,7 @@ bool image_open(const char *path, const struct image_options *options, struct di
 		return error_memory(err);
 	image->info.process.pid = -1;
 	image->stop = options->stop;
-	if (options->pid != 0 ? !image_open_live(image, options, err)
+	if (options->pid != 0 ? !image_open_live(image, options, diag, err)
 			      : !image_open_file(image, path, options, diag, err)) {
 		image_close(image);
 		return false;
@@ -338,6 +340,7 @@ void image_close(struct image *image)
 	free(image->ranges);
 	free(image->strings);
 	free(image->auxv);
+	free(image->registers);
 	free(image);
 }
 
@@ -459,6 +462,10 @@ size_t image_read_registers(const struct image *image, size_t index, void *buffe
 	struct error ignored = {0};
 	if (size > registers->size)
 		size = registers->size;
+	if (image->registers != NULL) {
+		memcpy(buffer, image->registers + registers->offset, size);
+		return size;
+	}
 	return file_read(&image->file, registers->offset, buffer, size, &ignored) ? size : 0;
 }
 

@@ -44,7 +44,7 @@ struct image_thread {
 struct image_registers {
 	uint32_t thread; // index
 	uint32_t size;	 // bytes
-	uint64_t offset; // in the file
+	uint64_t offset; // in the file; of a live process, in what was taken
 };
 
 struct image_process {
@@ -56,7 +56,7 @@ struct image_process {
 	char program[96];   // the executable as far as these tell; "" if unknown
 	struct image_thread *threads;
 	size_t thread_count;
-	struct image_registers *registers; // in the order of threads; none of a live process
+	struct image_registers *registers; // in the order of threads
 	size_t registers_count;
 	struct image_mapping *mappings; // sorted by start
 	size_t mapping_count;
@@ -92,6 +92,8 @@ struct image_info {
 				  // number
 	size_t memory;		  // bytes that the image takes of the memory it was given
 	uint64_t unpack_memory;	  // bytes that unpacking takes beside it, about
+	size_t stopped_threads;	  // of a live process, to take their registers
+	uint64_t stopped_longest; // nanoseconds, at most, that one of them was
 	struct image_process process;
 };
 
@@ -106,6 +108,7 @@ struct image_options {
 		       // unpacked
 	bool keep;		// of these, too, image_read will be asked for what names need
 	int64_t pid;		// of a live process to read instead of a file; 0: none
+	bool registers;		// of a live process: stop each thread for a moment to take them
 	const atomic_int *stop; // not zero: a pipe is not waited for any longer; NULL: never
 };
 

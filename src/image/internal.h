@@ -36,6 +36,7 @@ struct image {
 	const atomic_int *stop; // see image_options
 	char *strings;		// the NT_FILE note: mappings point into it
 	unsigned char *auxv;
+	unsigned char *registers;      // of a live process, which offsets of them lead to; owned
 	uint64_t notes_cost;	       // see notes.c
 	const struct overlay *overlay; // NULL: none
 };

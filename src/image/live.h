@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A live process as if it were a dump: the segments that its core would have, each at a file offset
-// that is its address. The process is not stopped and changes while it is read.
+// that is its address. The process is not stopped and changes while it is read; for its registers
+// see registers.h.
 #pragma once
 
 #include <stdbool.h>

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "image/internal.h"
+#include "image/registers.h"
 
 // A hostile file could hold billions of empty notes, and a million segments of the same notes. All
 // together may cost this much: one for each note, and one for each kilobyte. Ten notes for each of
@@ -36,33 +37,6 @@ struct notes {
 	unsigned char *data;
 	size_t capacity;
 	size_t thread_capacity, registers_capacity;
-};
-
-// Where a thread's stack pointer is among the general registers of NT_PRSTATUS (pr_reg), in bytes;
-// the size of a register. From each architecture's struct user_regs_struct or struct pt_regs
-// (arch/*/include/uapi/asm/ptrace.h).
-struct stack_register {
-	uint16_t machine;
-	uint8_t elf_class;
-	uint8_t size;
-	uint16_t offset;
-};
-
-static const struct stack_register stack_registers[] = {
-	{EM_X86_64, 64, 8, 19 * 8},
-	{EM_X86_64, 32, 8, 19 * 8}, // x32
-	{EM_386, 32, 4, 15 * 4},
-	{EM_AARCH64, 64, 8, 31 * 8},
-	{EM_ARM, 32, 4, 13 * 4},
-	{EM_PPC64, 64, 8, 1 * 8},
-	{EM_PPC, 32, 4, 1 * 4},
-	{EM_S390, 64, 8, 16 + 15 * 8},
-	{EM_S390, 32, 4, 8 + 15 * 4},
-	{EM_RISCV, 64, 8, 2 * 8},
-	{EM_RISCV, 32, 4, 2 * 4},
-	{EM_MIPS, 64, 8, 29 * 8},
-	{EM_MIPS, 32, 4, (6 + 29) * 4},
-	{EM_LOONGARCH, 64, 8, 3 * 8},
 };
 
 static uint64_t note_word(const struct notes *notes, const struct note *note, size_t index)
@@ -129,21 +103,6 @@ static bool notes_add_registers(
 	return true;
 }
 
-// The stack pointer among registers that begin at offset.
-static uint64_t note_stack_pointer(
-	const struct notes *notes, const struct note *note, size_t offset)
-{
-	const struct image_info *info = &notes->image->info;
-	for (size_t i = 0; i < sizeof stack_registers / sizeof *stack_registers; i++) {
-		const struct stack_register *reg = &stack_registers[i];
-		if (reg->machine == info->machine && reg->elf_class == info->elf_class &&
-			note->size >= offset + reg->offset + reg->size)
-			return word_load(
-				note->data + offset + reg->offset, reg->size, info->elf_order);
-	}
-	return 0;
-}
-
 // struct elf_prstatus: pr_cursig is a short at 12; after it the two signal masks of a word, the
 // four ids of an int, the four times of two words, the registers.
 static bool note_prstatus(struct notes *notes, const struct note *note, struct error *err)
@@ -158,7 +117,9 @@ static bool note_prstatus(struct notes *notes, const struct note *note, struct e
 	if (process->pid < 0)
 		process->pid = (int32_t)note_u32(notes, note, id);
 	return notes_add_thread(notes, (int32_t)note_u32(notes, note, id),
-		       note_stack_pointer(notes, note, registers), err) &&
+		       registers_stack_pointer(
+			       &notes->image->info, note->data + registers, note->size - registers),
+		       err) &&
 	       notes_add_registers(notes, note, registers, err);
 }
 

@@ -31,6 +31,10 @@ struct report_input {
 	unsigned threads;
 	bool live;  // a process that was not dumped
 	bool piped; // from standard input, or a pipe: its path says nothing
+	// Of a live process, threads that were stopped to take their registers, and how long one
+	// of them at most.
+	size_t stopped_threads;
+	uint64_t stopped_nanoseconds;
 };
 
 struct report_scanned {

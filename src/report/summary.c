@@ -42,6 +42,14 @@ static void summary_memory(FILE *stream, const struct report_memory *memory, uns
 		threads, threads == 1 ? "" : "s", size_format(memory->files).text);
 }
 
+static void summary_stopped(FILE *stream, const struct report_input *input)
+{
+	if (input->stopped_threads > 0)
+		fprintf(stream, "registers: of %zu thread%s, each stopped for at most %.3f ms\n",
+			input->stopped_threads, input->stopped_threads == 1 ? "" : "s",
+			(double)input->stopped_nanoseconds * 1e-6);
+}
+
 // "stripped, build-id ok, names from RTTI", "mismatch".
 static void summary_state(FILE *stream, const struct report_module *module)
 {
@@ -135,6 +143,7 @@ void summary_write(FILE *stream, const struct report_head *head)
 	fprintf(stream, "; %" PRIu64 " words of %u bytes, %s-endian\n", scanned->words,
 		scanned->word_size, input->byte_order);
 	summary_memory(stream, &head->memory, input->threads);
+	summary_stopped(stream, input);
 	if (head->verbose)
 		summary_all_modules(stream, head);
 	else

@@ -165,9 +165,12 @@ static void table_leaks(struct report *report, const struct report_types *types)
 		fputs("note: memory is missing: objects that only it points at seem to be lost\n",
 			stream);
 	if (report->head->input.live)
-		fputs("note: the process went on meanwhile, and its registers are not known: what "
-		      "is lost now and is still lost later is a leak\n",
-			stream);
+		fprintf(stream,
+			"note: the process went on meanwhile%s: what is lost now and is still lost "
+			"later is a leak\n",
+			report->head->input.stopped_threads > 0
+				? ""
+				: ", and its registers are not known");
 	if (types->old != NULL && types->old->lower)
 		fputs("note: the old dump is cut: growth may be more or less\n", stream);
 	table_missing(report);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "types/hashtable.h"
 #include "types/telling.h"
 
 // Objects are counted here first, by their telling words, to know which ones are worth a group.
@@ -24,20 +25,19 @@
 
 // The objects of one size with one telling word.
 struct group {
-	uint64_t size; // of the chunk; 0: the entry is free
+	uint64_t count; // first, as hashtable.h wants it
+	uint64_t direct;
+	uint64_t size; // of the chunk
 	struct telling telling;
-	uint16_t index; // while groups are quick: in the order in which they were found
-	uint64_t count, direct;
+	uint16_t index;	  // while groups are quick: in the order in which they were found
 	uint64_t example; // the lowest address
 };
 
-// Groups of one thread: a hash table.
+// Groups of one thread.
 struct table {
-	struct group *list; // owned
-	size_t count, capacity;
+	struct hashtable groups;
 	size_t most;	  // groups that it may have
 	bool full;	  // there are more
-	bool lost;	  // memory ran out
 	uint64_t *direct; // while groups are quick: of each index; owned
 };
 
@@ -69,52 +69,33 @@ static uint64_t group_hash(uint64_t size, const struct telling *telling)
 	return mix(mix(telling->word) + size * 256 + telling->offset);
 }
 
-// The entry of a group, which may be free. There is one.
-static struct group *table_slot(
-	const struct table *table, uint64_t size, const struct telling *telling)
+static uint64_t group_hashed(const void *record)
 {
-	size_t at = (size_t)group_hash(size, telling) & (table->capacity - 1);
-	for (;; at = (at + 1) & (table->capacity - 1)) {
-		struct group *group = &table->list[at];
-		if (group->size == 0 ||
-			(group->size == size && group->telling.word == telling->word &&
-				group->telling.offset == telling->offset &&
-				group->telling.kind == telling->kind))
-			return group;
-	}
+	const struct group *group = record;
+	return group_hash(group->size, &group->telling);
 }
 
-static bool table_grow(struct table *table)
+static bool group_same(const void *left, const void *right)
 {
-	struct table grown = {.capacity = table->capacity == 0 ? 1024 : 2 * table->capacity};
-	grown.list = calloc(grown.capacity, sizeof *grown.list);
-	if (grown.list == NULL) {
-		table->lost = true;
-		return false;
-	}
-	for (size_t i = 0; i < table->capacity; i++)
-		if (table->list[i].size != 0)
-			*table_slot(&grown, table->list[i].size, &table->list[i].telling) =
-				table->list[i];
-	free(table->list);
-	table->list = grown.list;
-	table->capacity = grown.capacity;
-	return true;
+	const struct group *a = left, *b = right;
+	return a->size == b->size && a->telling.word == b->telling.word &&
+	       a->telling.offset == b->telling.offset && a->telling.kind == b->telling.kind;
 }
 
 // Returns the index of the group; 0 if there is no room.
 static uint16_t table_add(struct table *table, const struct group *more)
 {
-	if (2 * table->count >= table->capacity && (table->lost || !table_grow(table)))
+	struct hashtable *groups = &table->groups;
+	if (!hashtable_reserve(groups))
 		return 0;
-	struct group *group = table_slot(table, more->size, &more->telling);
-	if (group->size == 0) {
-		if (table->count == table->most) {
+	struct group *group = hashtable_find(groups, more);
+	if (group->count == 0) {
+		if (groups->count == table->most) {
 			table->full = true;
 			return 0;
 		}
 		*group = *more;
-		group->index = (uint16_t)table->count++;
+		group->index = (uint16_t)groups->count++;
 		return group->index;
 	}
 	group->count += more->count;
@@ -213,7 +194,7 @@ static bool gatherer_init(struct gatherer *gatherer, const struct image *image,
 static void gatherer_deinit(struct gatherer *gatherer)
 {
 	for (unsigned i = 0; gatherer->tables != NULL && i < gatherer->threads; i++) {
-		free(gatherer->tables[i].list);
+		hashtable_deinit(&gatherer->tables[i].groups);
 		free(gatherer->tables[i].direct);
 	}
 	free(gatherer->indices);
@@ -229,22 +210,25 @@ static bool gatherer_merge(struct gatherer *gatherer)
 	struct table *all = &gatherer->tables[0];
 	for (unsigned i = 1; i < gatherer->threads; i++) {
 		struct table *table = &gatherer->tables[i];
-		for (size_t k = 0; k < table->capacity; k++)
-			if (table->list[k].size != 0)
-				table_add(all, &table->list[k]);
+		for (size_t k = 0; k < table->groups.capacity; k++)
+			if (hashtable_has(&table->groups, k))
+				table_add(all, hashtable_at(&table->groups, k));
 		all->full |= table->full;
-		all->lost |= table->lost;
+		all->groups.lost |= table->groups.lost;
 	}
-	return !all->full && !all->lost;
+	return !all->full && !all->groups.lost;
 }
 
 // Begin anew, with at most so many groups.
 static void gatherer_clear(struct gatherer *gatherer, size_t most)
 {
 	for (unsigned i = 0; i < gatherer->threads; i++) {
-		free(gatherer->tables[i].list);
+		hashtable_deinit(&gatherer->tables[i].groups);
 		free(gatherer->tables[i].direct);
-		gatherer->tables[i] = (struct table){.most = most};
+		gatherer->tables[i] = (struct table){.groups = {.size = sizeof(struct group),
+							     .hash = group_hashed,
+							     .same = group_same},
+			.most = most};
 	}
 }
 
@@ -272,10 +256,12 @@ static bool gatherer_run_quickly(
 		return false;
 	reach_each_lost(reach, gatherer_note_direct, gatherer);
 	for (unsigned i = 0; i < gatherer->threads; i++) {
-		struct table *table = &gatherer->tables[i];
-		for (size_t k = 0; k < table->capacity; k++)
-			if (table->list[k].size != 0)
-				table->list[k].direct = table->direct[table->list[k].index];
+		const struct table *table = &gatherer->tables[i];
+		for (size_t k = 0; k < table->groups.capacity; k++) {
+			struct group *group = hashtable_at(&table->groups, k);
+			if (group->count != 0)
+				group->direct = table->direct[group->index];
+		}
 	}
 	return gatherer_merge(gatherer);
 }
@@ -300,7 +286,7 @@ static bool gatherer_run(struct gatherer *gatherer, struct reach *reach, struct 
 			return false;
 		if (gatherer_merge(gatherer))
 			return true;
-		if (gatherer->tables[0].lost)
+		if (gatherer->tables[0].groups.lost)
 			return error_memory(err);
 		gatherer->coarse = cells_above(gatherer, gatherer->bar) == 0;
 		gatherer->bar *= 4;
@@ -463,22 +449,23 @@ static bool parts_report(const struct parts *parts, struct types_result *ret)
 	return true;
 }
 
-// The groups of the table, sorted, at its beginning. Returns their number.
-static size_t table_sort(struct table *table)
+// Bring the groups to the beginning of the table, sorted, and return them; it is one no more.
+static struct group *table_sort(struct hashtable *table)
 {
-	size_t count = 0;
+	struct group *groups = (struct group *)(void *)table->slots;
+	const size_t count = table->count;
+	size_t kept = 0;
 	for (size_t i = 0; i < table->capacity; i++)
-		if (table->list[i].size != 0)
-			table->list[count++] = table->list[i];
+		if (hashtable_has(table, i))
+			groups[kept++] = groups[i];
 	if (count > 0)
-		qsort(table->list, count, sizeof *table->list, group_compare);
+		qsort(groups, count, sizeof *groups, group_compare);
 	for (size_t first = 0, end; first < count; first = end) {
-		for (end = first + 1;
-			end < count && table->list[end].size == table->list[first].size;)
+		for (end = first + 1; end < count && groups[end].size == groups[first].size;)
 			end++;
-		groups_simplify(table->list + first, end - first);
+		groups_simplify(groups + first, end - first);
 	}
-	return count;
+	return groups;
 }
 
 bool lost_find(const struct image *image, struct names *names, struct reach *reach,
@@ -490,9 +477,9 @@ bool lost_find(const struct image *image, struct names *names, struct reach *rea
 	bool ok = gatherer_init(&gatherer, image, names, options->threads) || error_memory(err);
 	ok = ok && gatherer_run(&gatherer, reach, err);
 	if (ok) {
-		const size_t count = table_sort(&gatherer.tables[0]);
-		ok = (parts_name(image, names, options->redact, gatherer.tables[0].list, count,
-			      &parts) &&
+		struct hashtable *table = &gatherer.tables[0].groups;
+		const struct group *groups = table_sort(table);
+		ok = (parts_name(image, names, options->redact, groups, table->count, &parts) &&
 			     parts_report(&parts, ret)) ||
 		     error_memory(err);
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "types/hashtable.h"
 #include "types/telling.h"
 
 // Offsets from here on are not told apart, nor those in objects without a type that are larger:
@@ -17,22 +18,21 @@
 // Groups of one thread; what else there is becomes one.
 #define HOLDS_MAX 65536
 
-enum hold_kind { HOLD_NONE, HOLD_OBJECT, HOLD_ROOT, HOLD_REGISTER };
+enum hold_kind { HOLD_OBJECT, HOLD_ROOT, HOLD_REGISTER };
 
 // Pointers of one sort.
 struct hold {
-	enum hold_kind kind; // HOLD_NONE: the entry is free
+	uint64_t count; // first, as hashtable.h wants it
+	enum hold_kind kind;
 	uint32_t offset;
 	struct telling telling; // of an object
 	uint64_t what;		// size of an object without a type; address in data; place; thread
 	const struct root *root;
-	uint64_t count, example;
+	uint64_t example;
 };
 
 struct table {
-	struct hold *list; // owned
-	size_t count, capacity;
-	bool lost; // memory ran out
+	struct hashtable holds;
 	struct teller teller;
 };
 
@@ -41,55 +41,36 @@ struct gatherer {
 	struct table *tables; // of each thread; owned
 };
 
-static bool hold_same(const struct hold *a, const struct hold *b)
+static bool hold_same(const void *left, const void *right)
 {
+	const struct hold *a = left, *b = right;
 	return a->kind == b->kind && a->offset == b->offset && a->what == b->what &&
 	       a->telling.word == b->telling.word && a->telling.offset == b->telling.offset &&
 	       a->telling.kind == b->telling.kind;
 }
 
-static struct hold *table_slot(const struct table *table, const struct hold *hold)
+static uint64_t hold_hash(const void *record)
 {
-	uint64_t hash = (hold->telling.word + hold->what) * UINT64_C(0x9e3779b97f4a7c15);
-	hash = (hash ^ hold->offset) * UINT64_C(0x9e3779b97f4a7c15);
-	for (size_t at = (size_t)(hash >> 32);; at++) {
-		struct hold *slot = &table->list[at & (table->capacity - 1)];
-		if (slot->kind == HOLD_NONE || hold_same(slot, hold))
-			return slot;
-	}
+	const struct hold *hold = record;
+	const uint64_t hash =
+		(hold->telling.word + hold->what) * UINT64_C(0x9e3779b97f4a7c15) ^ hold->offset;
+	return hash * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
 
-static bool table_grow(struct table *table)
+static void holds_add(struct hashtable *holds, struct hold more)
 {
-	struct table grown = {.capacity = table->capacity == 0 ? 1024 : 2 * table->capacity};
-	grown.list = calloc(grown.capacity, sizeof *grown.list);
-	if (grown.list == NULL) {
-		table->lost = true;
-		return false;
-	}
-	for (size_t i = 0; i < table->capacity; i++)
-		if (table->list[i].kind != HOLD_NONE)
-			*table_slot(&grown, &table->list[i]) = table->list[i];
-	free(table->list);
-	table->list = grown.list;
-	table->capacity = grown.capacity;
-	return true;
-}
-
-static void table_add(struct table *table, struct hold more)
-{
-	if (2 * table->count >= table->capacity && (table->lost || !table_grow(table)))
+	if (!hashtable_reserve(holds))
 		return;
-	struct hold *slot = table_slot(table, &more);
-	if (slot->kind == HOLD_NONE && table->count >= HOLDS_MAX) {
+	struct hold *slot = hashtable_find(holds, &more);
+	if (slot->count == 0 && holds->count >= HOLDS_MAX) {
 		more.telling = (struct telling){0};
 		more.offset = OFFSET_ANY;
 		more.what = 0;
 		more.kind = HOLD_OBJECT;
-		slot = table_slot(table, &more);
+		slot = hashtable_find(holds, &more);
 	}
-	if (slot->kind == HOLD_NONE) {
-		table->count++;
+	if (slot->count == 0) {
+		holds->count++;
 		*slot = more;
 		return;
 	}
@@ -140,7 +121,7 @@ static void gatherer_hold(void *context, unsigned thread, const struct reach_obj
 		hold.what = where;
 		hold.example = 0;
 	}
-	table_add(table, hold);
+	holds_add(&table->holds, hold);
 }
 
 // ---- holds -> owners
@@ -283,15 +264,15 @@ static int owner_compare(const void *left, const void *right)
 }
 
 static bool owners_make(const struct image *image, struct names *names, bool redact,
-	const struct table *table, struct owners *ret)
+	const struct hashtable *holds, struct owners *ret)
 {
-	ret->list = calloc(table->count + 1, sizeof *ret->list);
+	ret->list = calloc(holds->count + 1, sizeof *ret->list);
 	if (ret->list == NULL)
 		return false;
-	for (size_t i = 0; i < table->capacity; i++)
-		if (table->list[i].kind != HOLD_NONE &&
-			!owner_make(
-				image, names, redact, &table->list[i], &ret->list[ret->count++]))
+	for (size_t i = 0; i < holds->capacity; i++)
+		if (hashtable_has(holds, i) &&
+			!owner_make(image, names, redact, hashtable_at(holds, i),
+				&ret->list[ret->count++]))
 			return false;
 	owners_join(ret);
 	qsort(ret->list, ret->count, sizeof *ret->list, owner_compare);
@@ -300,13 +281,13 @@ static bool owners_make(const struct image *image, struct names *names, bool red
 
 static bool tables_merge(struct gatherer *gatherer)
 {
-	struct table *all = &gatherer->tables[0];
+	struct hashtable *all = &gatherer->tables[0].holds;
 	for (unsigned i = 1; i < gatherer->options->threads; i++) {
-		const struct table *table = &gatherer->tables[i];
-		for (size_t k = 0; k < table->capacity; k++)
-			if (table->list[k].kind != HOLD_NONE)
-				table_add(all, table->list[k]);
-		all->lost |= table->lost;
+		const struct hashtable *holds = &gatherer->tables[i].holds;
+		for (size_t k = 0; k < holds->capacity; k++)
+			if (hashtable_has(holds, k))
+				holds_add(all, *(const struct hold *)hashtable_at(holds, k));
+		all->lost |= holds->lost;
 	}
 	return !all->lost;
 }
@@ -319,15 +300,18 @@ bool owners_find(const struct image *image, struct names *names, struct reach *r
 	gatherer.tables = calloc(options->threads, sizeof *gatherer.tables);
 	if (gatherer.tables == NULL)
 		return error_memory(err);
-	for (unsigned i = 0; i < options->threads; i++)
+	for (unsigned i = 0; i < options->threads; i++) {
+		gatherer.tables[i].holds = (struct hashtable){
+			.size = sizeof(struct hold), .hash = hold_hash, .same = hold_same};
 		teller_init(&gatherer.tables[i].teller, image, names);
+	}
 	bool ok = reach_find_holders(
 		reach, gatherer_select, gatherer_hold, &gatherer, err, &ret->objects, &ret->lost);
-	ok = ok && ((tables_merge(&gatherer) &&
-			    owners_make(image, names, options->redact, &gatherer.tables[0], ret)) ||
+	ok = ok && ((tables_merge(&gatherer) && owners_make(image, names, options->redact,
+							&gatherer.tables[0].holds, ret)) ||
 			   error_memory(err));
 	for (unsigned i = 0; i < options->threads; i++)
-		free(gatherer.tables[i].list);
+		hashtable_deinit(&gatherer.tables[i].holds);
 	free(gatherer.tables);
 	if (!ok)
 		owners_deinit(ret);

@@ -7,3 +7,5 @@
 
 // Memory of size bytes, all zero, to be released with free. NULL: there is none.
 void *huge_alloc(size_t size);
+// The same, but what is never touched takes no memory.
+void *huge_reserve(size_t size);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "count/huge.h"
+#include "base/huge.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,5 +17,15 @@ void *huge_alloc(size_t size)
 	// Not the last one if it is not full: all of it would count as used.
 	(void)madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 	memset(memory, 0, size);
+	return memory;
+}
+
+void *huge_reserve(size_t size)
+{
+	char *memory = calloc(1, size);
+	const uintptr_t start = ((uintptr_t)memory + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	const uintptr_t end = ((uintptr_t)memory + size) / HUGE_PAGE * HUGE_PAGE;
+	if (memory != NULL && start < end)
+		(void)madvise(memory + (start - (uintptr_t)memory), end - start, MADV_HUGEPAGE);
 	return memory;
 }
