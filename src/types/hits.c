@@ -77,7 +77,8 @@ static bool value_identify(struct hits *hits, uint64_t value, uint32_t *ret)
 }
 
 // The word before address in the view or its context; 0: it is in neither.
-static uint64_t word_before(const struct hits *hits, const struct piece *piece, uint64_t address)
+static inline uint64_t word_before(
+	const struct hits *hits, const struct piece *piece, uint64_t address)
 {
 	const struct image_info *info = hits->shared->info;
 	const unsigned word = info->word_size;
@@ -87,11 +88,9 @@ static uint64_t word_before(const struct hits *hits, const struct piece *piece, 
 	return word_load(piece->view.bytes + inside - word, word, info->order);
 }
 
-// The size in the header before address, if one may be there.
-static uint64_t header_before(const struct hits *hits, const struct piece *piece, uint64_t address)
+// The size in a header, if it may be one; else 0.
+static inline uint64_t header_size(uint64_t field, unsigned word)
 {
-	const unsigned word = hits->shared->info->word_size;
-	const uint64_t field = word_before(hits, piece, address);
 	const uint64_t size = field & ~(uint64_t)7;
 	return (field & 2) == 0 && size >= 4 * (uint64_t)word && size % (2 * (uint64_t)word) == 0 &&
 			       size <= (uint64_t)1 << 30
@@ -208,7 +207,9 @@ static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id,
 	uint64_t offset, uint64_t behind)
 {
 	const struct recall *recall = &hits->recall;
-	const uint64_t header = header_before(hits, piece, address);
+	const unsigned word = hits->shared->info->word_size;
+	const uint64_t before = word_before(hits, piece, address);
+	const uint64_t header = header_size(before, word);
 	const uint64_t neighbour = address - recall->before_address;
 	if (header != 0)
 		fact_add(hits, fact_who(id, FACT_HEADER, 0), fact_what(0, header), 1);
@@ -218,9 +219,7 @@ static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id,
 		fact_add(hits, fact_who(id, FACT_BEHIND, recall->before), fact_what(0, neighbour),
 			1);
 	if (hits->runs.list != NULL)
-		runs_add(&hits->runs, id, piece_number(piece), address,
-			offset >= hits->shared->info->word_size ? word_before(hits, piece, address)
-								: 0,
+		runs_add(&hits->runs, id, piece_number(piece), address, offset >= word ? before : 0,
 			offset);
 }
 
