@@ -335,6 +335,15 @@ arrays_right() {
 	is '.totals.size_classes == "musl"'
 }
 
+@test "a library that keeps more around objects has no sizes that are known" {
+	local path
+	path=$(library libtcmalloc_minimal_debug.so.4)
+	[ -n "$path" ] || skip "no libtcmalloc_minimal_debug"
+	topleak -0 --types -n 1 -ojson "$(fixture arrays.debug.core dump -k @ env LD_PRELOAD="$path" \
+		"$(fixture arrays "${CC:-cc}" -O1 -o @ "$repo/fixtures/arrays.c")" @.json)"
+	is '.totals.size_classes == null'
+}
+
 @test "an allocator that the program was linked with is known by its symbols" {
 	needs musl-gcc jq
 	local program core bytes

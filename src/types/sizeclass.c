@@ -167,7 +167,7 @@ static const struct known known[] = {
 	{"jemalloc", "libjemalloc.so.2", "mallctl", jemalloc_round, NULL, 14 * KIB, 4 * KIB, 64},
 	{"tcmalloc", "libtcmalloc", "tc_version", tcmalloc_round, tcmalloc_list, TCMALLOC_MAX,
 		TCMALLOC_PAGE, TCMALLOC_PAGE},
-	{"mimalloc", "libmimalloc", "mi_version", mimalloc_round, NULL, 128 * KIB, 4 * KIB,
+	{"mimalloc", "libmimalloc.so.2", "mi_version", mimalloc_round, NULL, 128 * KIB, 4 * KIB,
 		64 * KIB},
 	{"musl", "ld-musl-", "__malloc_alloc_meta", musl_round, musl_list, 0, 0, MUSL_UNIT},
 	{"musl", "libc.musl-", NULL, musl_round, musl_list, 0, 0, MUSL_UNIT},
@@ -190,6 +190,9 @@ static void classes_init(const struct known *of, unsigned word, struct size_clas
 
 static const struct known *known_by_file(const char *name)
 {
+	// What finds errors keeps something of its own around every object.
+	if (strstr(name, "_debug") != NULL || strstr(name, "-debug") != NULL)
+		return NULL;
 	// As Debian calls musl's; glibc's has a number behind it.
 	if (strcmp(name, "libc.so") == 0)
 		name = "ld-musl-";
