@@ -459,7 +459,7 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	return ret->name != NULL;
 }
 
-bool symbols_have(const struct symbols *symbols, const char *name)
+size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count)
 {
 	for (size_t i = 0; i < symbols->count; i++) {
 		const struct entry *entry = &symbols->entries[i];
@@ -467,10 +467,11 @@ bool symbols_have(const struct symbols *symbols, const char *name)
 		GElf_Addr ignored;
 		const char *found = dwfl_module_getsym_info(symbols->sources[entry->source].module,
 			(int)entry->index, &symbol, &ignored, NULL, NULL, NULL);
-		if (found != NULL && strcmp(found, name) == 0)
-			return true;
+		for (size_t k = 0; found != NULL && k < count; k++)
+			if (strcmp(found, list[k]) == 0)
+				return k;
 	}
-	return false;
+	return count;
 }
 
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line)
@@ -533,11 +534,11 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	return false;
 }
 
-bool symbols_have(const struct symbols *symbols, const char *name)
+size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count)
 {
 	(void)symbols;
-	(void)name;
-	return false;
+	(void)list;
+	return count;
 }
 
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line)

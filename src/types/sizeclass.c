@@ -170,7 +170,7 @@ static const struct known known[] = {
 	{"mimalloc", "libmimalloc.so.2", "mi_version", mimalloc_round, NULL, 128 * KIB, 4 * KIB,
 		64 * KIB},
 	{"musl", "ld-musl-", "__malloc_alloc_meta", musl_round, musl_list, 0, 0, MUSL_UNIT},
-	{"musl", "libc.musl-", NULL, musl_round, musl_list, 0, 0, MUSL_UNIT},
+	{"musl", "libc.musl-", "__malloc_alloc_meta", musl_round, musl_list, 0, 0, MUSL_UNIT},
 };
 #define KNOWN_COUNT (sizeof known / sizeof *known)
 
@@ -202,6 +202,15 @@ static const struct known *known_by_file(const char *name)
 	return NULL;
 }
 
+static const struct known *known_by_symbol(struct names *names)
+{
+	const char *symbols[KNOWN_COUNT];
+	for (size_t i = 0; i < KNOWN_COUNT; i++)
+		symbols[i] = known[i].symbol;
+	const size_t found = names_program_match(names, symbols, KNOWN_COUNT);
+	return found < KNOWN_COUNT ? &known[found] : NULL;
+}
+
 void size_classes_find(struct names *names, unsigned word, struct size_classes *ret)
 {
 	const struct modules *modules = names_modules(names);
@@ -213,9 +222,8 @@ void size_classes_find(struct names *names, unsigned word, struct size_classes *
 		if (of != NULL && modules->list[i].loaded && (found == NULL || of < found))
 			found = of;
 	}
-	for (size_t i = 0; i < KNOWN_COUNT && found == NULL; i++)
-		if (known[i].symbol != NULL && names_program_has(names, known[i].symbol))
-			found = &known[i];
+	if (found == NULL)
+		found = known_by_symbol(names);
 	if (found != NULL)
 		classes_init(found, word, ret);
 }
