@@ -27,6 +27,12 @@ void lookup_deinit(struct lookup *lookup);
 const struct heap_region *lookup_slot_region(
 	const struct lookup *lookup, size_t slot, size_t *hint);
 
+// Whether a cell has starts.
+static inline bool lookup_has_starts(const struct lookup *lookup, size_t cell)
+{
+	return (lookup->summary[cell / 64] >> (cell % 64) & 1) != 0;
+}
+
 // The slot where the chunk begins that holds a slot. There is one in every region.
 static inline size_t lookup_start(const struct lookup *lookup, size_t slot)
 {

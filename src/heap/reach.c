@@ -443,15 +443,16 @@ static size_t tile_lost(const struct reach *reach, size_t tile)
 {
 	size_t count = 0;
 	for (size_t cell = tile * TILE_CELLS; cell < tile_end_cell(reach, tile); cell++)
-		count += (size_t)__builtin_popcountll(reach_lost_bits(reach, cell));
+		if (lookup_has_starts(&reach->lookup, cell))
+			count += (size_t)__builtin_popcountll(reach_lost_bits(reach, cell));
 	return count;
 }
 
 static void worker_visit_tile(struct worker *worker, size_t tile)
 {
 	const struct reach *reach = worker->reach;
-	const size_t count = tile_lost(reach, tile);
 	size_t number = reach->lost_before[tile];
+	const size_t count = reach->lost_before[tile + 1] - number;
 	tile_begin(worker, tile);
 	if (count >= TILE_DENSE)
 		tile_load(worker);
@@ -610,7 +611,9 @@ void reach_each_lost(const struct reach *reach, reach_lost_note *note, void *con
 {
 	size_t number = 0;
 	for (size_t tile = 0; tile < reach->tile_count; tile++)
-		for (size_t cell = tile * TILE_CELLS; cell < tile_end_cell(reach, tile); cell++) {
+		for (size_t cell = tile * TILE_CELLS;
+			number < reach->lost_before[tile + 1] && cell < tile_end_cell(reach, tile);
+			cell++) {
 			const uint64_t linked = atomic_load_explicit(
 				&reach->states[cell].pending, memory_order_relaxed);
 			for (uint64_t bits = reach_lost_bits(reach, cell); bits != 0;
