@@ -46,7 +46,7 @@ static uint64_t jemalloc_round(const struct size_classes *classes, uint64_t size
 // ---- tcmalloc
 
 #define TCMALLOC_PAGE ((uint32_t)8192)
-#define TCMALLOC_MAX ((uint32_t)256 * 1024)
+#define TCMALLOC_MAX ((uint32_t)1 << 18)
 
 static uint32_t tcmalloc_alignment(uint32_t size)
 {
