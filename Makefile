@@ -101,7 +101,7 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/test-heap $(BUILD)/test-lost: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+$(BUILD)/test-heap $(BUILD)/test-lost $(BUILD)/test-sizes: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
@@ -123,7 +123,7 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-test-programs: all $(addprefix $(BUILD)/test-,engine filter heap lost) $(FUZZ:%=$(BUILD)/fuzz-%)
+test-programs: all $(addprefix $(BUILD)/test-,engine filter heap lost sizes) $(FUZZ:%=$(BUILD)/fuzz-%)
 
 check: test-programs
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)

@@ -63,8 +63,10 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		options->progress == WHEN_ALWAYS ||
 		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
 	progress_init(&dump.progress, watched ? stderr : NULL);
-	bool ok = dump_open(&dump, path, exe, err);
-	if (ok)
+	const bool saved = types_are_saved(options, path);
+	bool ok = saved ? answer_saved_types(&dump, path, report, err)
+			: dump_open(&dump, path, exe, err);
+	if (ok && !saved)
 		ok = options->types	   ? answer_types(&dump, report, err)
 		     : options->leaks	   ? answer_leaks(&dump, report, err)
 		     : options->owners	   ? answer_owners(&dump, report, err)

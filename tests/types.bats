@@ -81,6 +81,44 @@ with_allocator() {
 	}
 }
 
+# freed_right CORE: what is in use, and no more
+freed_right() {
+	topleak -0 --types -n 1000 -ojson "$1"
+	equal "$(jq -r '.types[] | select(.name == ("First", "Second", "Both", "Member", "Holder")) |
+		"\(.name) \(.sites.heap) \(.secondary)"' <<<"$output" | sort)" "Both 1200 1200
+Member 1200 0"
+}
+
+@test "freed objects in threads' caches and fastbins do not count, with what is left of them" {
+	needs jq
+	local program
+	program=$(fixture freed "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/freed.cpp")
+	freed_right "$(fixture freed.core dump -k @ "$program")"
+	freed_right "$(fixture freed.shared.core dump -k @ env MALLOC_ARENA_MAX=1 "$program")"
+	freed_right "$(fixture freed.cached.core dump -k @ env GLIBC_TUNABLES=glibc.malloc.tcache_count=2000 "$program")"
+	freed_right "$(fixture freed.fast.core dump -k @ env GLIBC_TUNABLES=glibc.malloc.tcache_count=0 "$program")"
+	freed_right "$(fixture freed.stripped.core dump -k @ "$(fixture freed.stripped strip -s -o @ "$program")")"
+	freed_right "$(fixture freed.static.core dump -k @ \
+		"$(fixture freed.static "${CXX:-c++}" -static -O1 -pthread -o @ "$repo/fixtures/freed.cpp")")"
+	is '.totals.lists_known'
+}
+
+@test "where the lists of freed chunks are too long, or cannot be followed, that is said" {
+	needs jq zstd
+	local program core
+	program=$(fixture freed "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/freed.cpp")
+	core=$(fixture freed.many.core dump -k @ "$program" 60000)
+	topleak -0 --types -n 1000 -ojson "$core"
+	is '(.types[] | select(.name == "Member") | .count == 72000) and .totals.lists_known'
+	topleak -0 --types -m 16M -n 1000 -ojson "$core"
+	is '(.types[] | select(.name == "Member") | .count > 72000 and .count < 180000) and (.totals.lists_known | not)'
+	topleak -0 --types -m 16M "$core"
+	contains "$output" "keeps for reuse counts too"
+	zstd -qf -o "$BATS_TEST_TMPDIR/core.zst" "$(fixture freed.core dump -k @ "$program")"
+	topleak -0 --types -n 1000 -ojson "$BATS_TEST_TMPDIR/core.zst"
+	is '(.types[] | select(.name == "Both") | .count == 1200 and .secondary == 3000) and (.totals.lists_known | not)'
+}
+
 @test "what is left of objects that failed while they were made counts for none of their bases" {
 	needs jq strip
 	local program core
@@ -254,6 +292,71 @@ guest() {
 		END { exit ok != 3 }' || { echo "$output" && false; }
 }
 
+@test "the size classes of allocators, against what these say of themselves" {
+	local tool=${TOPLEAK%/*}/test-sizes allocator path any=
+	[ -x "$tool" ] || skip "no test-sizes: make check"
+	for allocator in "jemalloc libjemalloc.so.2" "tcmalloc libtcmalloc_minimal.so.4" "mimalloc libmimalloc.so"; do
+		path=$(library "${allocator#* }")
+		[ -n "$path" ] || continue
+		any=1
+		LD_PRELOAD=$path "$(fixture sizes "${CC:-cc}" -O1 -o @ "$repo/fixtures/sizes.c")" |
+			env -u LD_PRELOAD "$tool" "${allocator% *}"
+	done
+	if command -v musl-gcc >/dev/null; then
+		any=1
+		"$(fixture sizes.musl musl-gcc -O1 -o @ "$repo/fixtures/sizes.c")" | "$tool" musl
+	fi
+	[ -n "$any" ] || skip "no allocator but glibc's"
+}
+
+# arrays_right CORE: the arrays take what they do, within 1 %
+arrays_right() {
+	local count bytes
+	read -r count bytes <"$1.json"
+	topleak -0 --types -n 1000 -ojson "$1"
+	is '.types[] | select(.name == "-> cell_methods" or .name == "-> cell_methods @+0") |
+		.size == 40 and .size_method == "element" and ((.count - '"$count"') | fabs) <= 40 and
+		((.bytes / '"$bytes"' - 1) | fabs) <= 0.01'
+}
+
+@test "arrays of C structs: their bytes are those of their blocks" {
+	local name path program
+	program=$(fixture arrays "${CC:-cc}" -O1 -o @ "$repo/fixtures/arrays.c")
+	for name in jemalloc:libjemalloc.so.2 tcmalloc:libtcmalloc_minimal.so.4 mimalloc:libmimalloc.so; do
+		path=$(library "${name#*:}")
+		[ -z "$path" ] || arrays_right "$(fixture "arrays.${name%:*}.core" dump -k @ env LD_PRELOAD="$path" "$program" @.json)"
+	done
+}
+
+@test "arrays of C structs with musl: the same" {
+	needs musl-gcc
+	arrays_right "$(fixture arrays.musl.core dump -k @ \
+		"$(fixture arrays.musl musl-gcc -O1 -o @ "$repo/fixtures/arrays.c")" @.json)"
+	is '.totals.size_classes == "musl"'
+}
+
+@test "a library that keeps more around objects has no sizes that are known" {
+	local path
+	path=$(library libtcmalloc_minimal_debug.so.4)
+	[ -n "$path" ] || skip "no libtcmalloc_minimal_debug"
+	topleak -0 --types -n 1 -ojson "$(fixture arrays.debug.core dump -k @ env LD_PRELOAD="$path" \
+		"$(fixture arrays "${CC:-cc}" -O1 -o @ "$repo/fixtures/arrays.c")" @.json)"
+	is '.totals.size_classes == null'
+}
+
+@test "an allocator that the program was linked with is known by its symbols" {
+	needs musl-gcc jq
+	local program core bytes
+	program=$(fixture arrays.static musl-gcc -static -O1 -o @ "$repo/fixtures/arrays.c")
+	core=$(fixture arrays.static.core dump -k @ "$program" @.json)
+	arrays_right "$core"
+	bytes=$(jq '.types[0].bytes' <<<"$output")
+	# Without them, arrays take what their elements take.
+	strip -s -o "$BATS_TEST_TMPDIR/stripped" "$program"
+	topleak -0 --types -ojson --exe "$BATS_TEST_TMPDIR/stripped" "$core"
+	is '.totals.size_classes == null and .types[0].bytes == 40 * .types[0].count and .types[0].bytes < '"$bytes"
+}
+
 @test "OpenSSL: SSL objects and BIOs" {
 	echo '#include <openssl/ssl.h>' | "${CC:-cc}" -E -o /dev/null -x c - 2>/dev/null || skip "no OpenSSL"
 	topleak -0 --types "$(fixture openssl.core dump -k @ \
@@ -273,7 +376,7 @@ guest() {
 	local expected rows
 	# Threads are interrupted anywhere: an object more may be on the stack of each.
 	expected=$(jq -n --slurpfile new "$new.json" --slurpfile old "$old.json" -r '
-		def bytes: .usable + .chunks * (if .usable >= 131072 * .chunks then 16 else 8 end);
+		def bytes: .usable + .headers;
 		$new[0].types[] | . as $type | ($old[0].types[] | select(.name == $type.name)) as $was |
 		select($type.where == "heap" and .name != "Threaded") |
 		"\(.name) \($type.count - $was.count) \(if .embedded then 0 else ($type | bytes) - ($was | bytes) end)"' | sort)
@@ -288,6 +391,34 @@ guest() {
 	topleak -0 --types --diff "$saved" -n 100000 -ojson "$new"
 	is '.old.format == "json"'
 	equal "$(jq -c '.types[] | del(.examples)' <<<"$output")" "$rows"
+}
+
+@test "--diff: the new side is a saved result, too: the same as from the dump" {
+	needs jq
+	local old new side expected saved=$BATS_TEST_TMPDIR/new.json
+	old=$(fixture types.small.core dump -k @ "$(types_program)" @.json 20000)
+	new=$(types_core glibc)
+	"$TOPLEAK" --types -n 1000000 -ojson "$old" >"$saved.old"
+	"$TOPLEAK" --types -n 1000000 -ojson "$new" >"$saved"
+	for side in "$old" "$saved.old"; do
+		topleak -0 --types --diff "$side" -n 1000 -ojson "$new"
+		expected=$(jq -c 'del(.input.path, .input.format)' <<<"$output")
+		topleak -0 --types --diff "$side" -n 1000 -ojson "$saved"
+		equal "$(jq -c 'del(.input.path, .input.format)' <<<"$output")" "$expected"
+		is '.input.format == "json"'
+		! python3 -c 'import jsonschema' 2>/dev/null ||
+			validate "$repo/share/topleak.schema.json" <<<"$output"
+		topleak -0 --types --diff "$side" "$new"
+		expected=$output
+		topleak -0 --types --diff "$side" "$saved"
+		equal "$output" "$expected"
+	done
+	"$TOPLEAK" --types -n 3 -ojson "$new" >"$saved"
+	topleak -0 --types --diff "$old" "$saved"
+	contains "$stderr" "$saved: has only 3 of"
+	contains "$stderr" "seem to be gone"
+	# Alone it is no dump.
+	topleak -2 --types "$saved"
 }
 
 @test "--diff: the new side is cut: growth is less, and that is said" {
@@ -325,6 +456,9 @@ guest() {
 	topleak -0 --types --diff "$cut" "$core"
 	contains "$stderr" "has only 3 of"
 	echo '{"mode": "words"}' >"$cut"
+	topleak -1 --types --diff "$cut" "$core"
+	fails "$cut" "--types -ojson"
+	"$TOPLEAK" --types -n 3 -ojson "$core" | sed 's/"name":"/&\\u001b[2J/' >"$cut"
 	topleak -1 --types --diff "$cut" "$core"
 	fails "$cut" "--types -ojson"
 	echo '{"mode": ' >"$cut"
@@ -374,7 +508,7 @@ guest() {
 		([.[] | select(.count > 0.9 * $words[.value])] | length > 4)' \
 		<<<"$output" >/dev/null || { echo "$totals" && false; }
 	topleak -0 --types "$core"
-	[[ $output =~ "not objects: 0 x 2.8 M, 0x"[0-9a-f]*" x "[0-9]*", text "[0-9]*" words" ]]
+	[[ $output =~ "not objects: 0 x "[0-9]+\.[0-9]" M, 0x"[0-9a-f]*" x "[0-9]*", text "[0-9]*" words" ]]
 }
 
 @test "where: the thread and the module, if all objects are in one" {
@@ -403,6 +537,9 @@ guest() {
 		topleak -0 -v --types --redact -n 1000 -o $format "$core"
 		lacks "$output$stderr" hunter2
 		contains "$output" "-> session_methods @+8"
+		"$TOPLEAK" --types -n 1000 -ojson "$core" >"$saved.plain"
+		topleak -0 -v --types --redact --diff "$saved.plain" -n 1000 -o $format "$saved.plain"
+		lacks "$output$stderr" hunter2
 		for old in "$saved" "$(fixture structs.core dump -k @ "$(fixture structs)")"; do
 			topleak -0 -v --types --redact --diff "$old" -n 1000 -o $format "$core"
 			lacks "$output$stderr" hunter2

@@ -44,6 +44,8 @@ static struct report_types head_of(
 		.size_count = result->field_count,
 		.left_out = result->left_out,
 		.walked = result->walked,
+		.lists_known = result->lists_known,
+		.size_classes = result->size_classes,
 		.lower = result->lower,
 		.name_width = 4,
 		.module_width = 6,
@@ -187,6 +189,9 @@ static void pass_begins(void *context, uint64_t bytes)
 	progress_begin(context, bytes);
 }
 
+// Such a part of the memory is for chunks on free lists: half a million of them, by default.
+#define FREED_SHARE 32
+
 static void pass_adds(void *context, uint64_t bytes)
 {
 	progress_add(context, bytes);
@@ -195,11 +200,15 @@ static void pass_adds(void *context, uint64_t bytes)
 static bool dump_pass(struct dump *dump, struct error *err, struct survey_result *ret)
 {
 	const struct image_info *info = image_info(dump->image);
+	struct size_classes classes;
+	struct freed freed;
 	const struct survey_options options = {
 		.memory = dump->options->memory - info->memory,
 		.threads = (unsigned)dump->options->threads,
 		.level = dump->options->level,
 		.stop = dump->stop,
+		.classes = &classes,
+		.freed = &freed,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
 	if (!dump_names(dump, "--types", err))
@@ -207,8 +216,14 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 	if (!names_has_addresses(dump->names))
 		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
 			info->path);
-	return survey_run(dump->image, names_modules(dump->names), names_places(dump->names),
-		&options, err, ret);
+	size_classes_find(dump->names, info->word_size, &classes);
+	if (!freed_find(dump->image, names_places(dump->names),
+		    options.memory / FREED_SHARE / sizeof *freed.list, err, &freed))
+		return false;
+	const bool ok = survey_run(dump->image, names_modules(dump->names),
+		names_places(dump->names), &options, err, ret);
+	freed_deinit(&freed);
+	return ok;
 }
 
 // The files without which there are no names, ", " between them. The caller must free it; NULL if
@@ -230,6 +245,15 @@ static char *modules_missing(const struct modules *modules)
 	return ret;
 }
 
+static void saved_warn(const struct dump *now, const char *path, const struct saved *saved)
+{
+	const bool is_old = path == now->options->diff;
+	diag_warn(now->diag,
+		"%s: has only %zu of %" PRIu64
+		" types, others seem to be %s; save results with -n 1000000",
+		path, saved->result.count, saved->types, is_old ? "new" : "gone");
+}
+
 bool table_load_old(const struct dump *now, const char *mode, table_find *find, struct error *err,
 	struct saved *ret)
 {
@@ -240,11 +264,7 @@ bool table_load_old(const struct dump *now, const char *mode, table_find *find, 
 		if (!saved_load(path, mode, err, ret))
 			return false;
 		if (ret->result.count < ret->types)
-			diag_warn(now->diag,
-				"%s: has only %zu of %" PRIu64
-				" types, others seem to be new; save results "
-				"with -n 1000000",
-				path, ret->result.count, ret->types);
+			saved_warn(now, path, ret);
 		return true;
 	}
 	struct dump dump = {.options = now->options, .stop = now->stop, .diag = now->diag};
@@ -307,5 +327,74 @@ bool answer_types(struct dump *dump, struct report *report, struct error *err)
 	types_result_deinit(&result);
 	survey_result_deinit(&pass);
 	saved_deinit(&saved);
+	return ok;
+}
+
+bool types_are_saved(const struct options *options, const char *path)
+{
+	return options->types && options->diff != NULL && saved_is(path);
+}
+
+static struct report_head saved_head(const struct saved *saved, const char *path, bool redact,
+	const struct report_module *modules)
+{
+	return (struct report_head){
+		.mode = "types-diff",
+		.version = TOPLEAK_VERSION,
+		.names = true,
+		.input =
+			{
+				.path = path,
+				.format = "json",
+				.elf_class = saved->elf_class,
+				.byte_order = saved->byte_order,
+				.machine = saved->machine,
+				.command = redact ? NULL : saved->command,
+				.signal = saved->signal,
+				.pid = saved->pid,
+				.signal_number = saved->signal_number,
+				.threads = saved->threads,
+			},
+		.scanned =
+			{
+				.segments = saved->segments,
+				.bytes_saved = saved->bytes_saved,
+				.bytes_not_saved = saved->bytes_not_saved,
+				.bytes_missing = saved->bytes_missing,
+				.words = saved->words,
+				.word_size = saved->word_size,
+				.partial = saved->result.partial,
+			},
+		.memory = {saved->heap, saved->anon, saved->stacks, saved->files, true},
+		.modules = modules,
+		.module_count = saved->module_count,
+	};
+}
+
+bool answer_saved_types(
+	struct dump *dump, const char *path, struct report *report, struct error *err)
+{
+	struct saved now = {0}, old = {0};
+	struct report_module *modules = NULL;
+	bool ok = saved_load(path, "types", err, &now) &&
+		  table_load_old(dump, "types", types_find_old, err, &old);
+	if (ok) {
+		modules = calloc(now.module_count + 1, sizeof *modules);
+		ok = modules != NULL || error_memory(err);
+	}
+	if (ok && now.result.count < now.types)
+		saved_warn(dump, path, &now);
+	for (size_t i = 0; ok && i < now.module_count; i++) {
+		const struct saved_module *of = &now.modules[i];
+		modules[i] = (struct report_module){of->path, of->state, of->file, of->build_id,
+			of->file_build_id, of->start, of->end, of->bias, of->is_main, false, false};
+	}
+	if (ok) {
+		struct report_head head = saved_head(&now, path, dump->options->redact, modules);
+		ok = table_report(dump, &now.result, NULL, &old, &head, report, err);
+	}
+	free(modules);
+	saved_deinit(&now);
+	saved_deinit(&old);
 	return ok;
 }

@@ -330,11 +330,7 @@ bool arenas_find(const struct chains *chains, const struct places *places, struc
 	arenas_find_starts(chains, ret);
 	// The same heap can have been found twice.
 	addresses_sort(&ret->heaps);
-	size_t kept = 0;
-	for (size_t i = 0; i < ret->heaps.count; i++)
-		if (kept == 0 || ret->heaps.list[kept - 1] != ret->heaps.list[i])
-			ret->heaps.list[kept++] = ret->heaps.list[i];
-	ret->heaps.count = kept;
+	addresses_unite(&ret->heaps);
 	return ok;
 }
 

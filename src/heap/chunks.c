@@ -32,6 +32,15 @@ void addresses_sort(struct addresses *addresses)
 		qsort(addresses->list, addresses->count, sizeof *addresses->list, address_compare);
 }
 
+void addresses_unite(struct addresses *addresses)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < addresses->count; i++)
+		if (kept == 0 || addresses->list[kept - 1] != addresses->list[i])
+			addresses->list[kept++] = addresses->list[i];
+	addresses->count = kept;
+}
+
 bool addresses_have(const struct addresses *addresses, uint64_t address)
 {
 	return addresses->count > 0 && bsearch(&address, addresses->list, addresses->count,

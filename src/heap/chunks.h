@@ -33,6 +33,7 @@ struct addresses {
 };
 bool addresses_add(struct addresses *addresses, uint64_t address);
 void addresses_sort(struct addresses *addresses);
+void addresses_unite(struct addresses *addresses); // sorted: of those that are alike, keep one
 bool addresses_have(const struct addresses *addresses, uint64_t address); // sorted
 
 // What the chains of a dump have in common.

@@ -80,13 +80,18 @@ enum links { LINKS_PLAIN, LINKS_HIDDEN, LINKS_COUNT };
 
 // So many chunks of a list are enough to see how they are linked.
 #define TRIAL_MAX 1000
+// And so many of all lists: more are in damaged dumps only.
+#define TRIALS_MAX ((size_t)1 << 20)
 
-struct cleaner {
-	const struct chains *chains;
-	struct heap *heap;
+struct follower {
+	const struct lists_heap *of;
+	uint64_t word, unit, header; // bytes: of a size field, of alignment, before an object
 	enum links links;
 	size_t right[LINKS_COUNT]; // lists that are sound if links are so
+	size_t tried;		   // chunks, to find that out
 	bool trial;		   // only find that out
+	bool enough;		   // no more chunks are wanted
+	struct lists_result result;
 };
 
 // A list of chunks of some sizes. Pointers lead so many bytes into a chunk.
@@ -96,37 +101,20 @@ struct list {
 	size_t limit; // it has no more chunks
 };
 
-// Whether a chunk in use begins at address, and its size.
-static bool chunk_in_use(
-	const struct cleaner *cleaner, uint64_t address, size_t *slot, uint64_t *size)
-{
-	const struct heap *heap = cleaner->heap;
-	const struct heap_region *region = heap_region_at(heap, address);
-	if (region == NULL || region->kind == HEAP_MAPPED ||
-		(address - region->start) % heap->unit != 0)
-		return false;
-	*slot = heap_slot(heap, region, address);
-	if (!heap_is_used(heap, *slot) ||
-		!image_read_word(cleaner->chains->image, address + heap->word, size))
-		return false;
-	*size &= ~(uint64_t)CHUNK_FLAGS;
-	return true;
-}
-
 // The chunk that a pointer of a list leads to, if it is one.
-static bool list_chunk(const struct cleaner *cleaner, const struct list *list, uint64_t pointer,
-	size_t *slot, uint64_t *size)
+static bool list_chunk(
+	const struct follower *follower, const struct list *list, uint64_t pointer, uint64_t *size)
 {
-	return chunk_in_use(cleaner, pointer - list->ahead, slot, size) && *size >= list->least &&
-	       *size <= list->most;
+	return follower->of->in_use(follower->of->context, pointer - list->ahead, size) &&
+	       *size >= list->least && *size <= list->most;
 }
 
 // The link of a chunk, two words into it.
 static bool link_read(
-	const struct cleaner *cleaner, uint64_t chunk, enum links links, uint64_t *ret)
+	const struct follower *follower, uint64_t chunk, enum links links, uint64_t *ret)
 {
-	const uint64_t at = chunk + cleaner->heap->header;
-	if (!image_read_word(cleaner->chains->image, at, ret))
+	const uint64_t at = chunk + follower->header;
+	if (!image_read_word(follower->of->chains->image, at, ret))
 		return false;
 	if (links == LINKS_HIDDEN)
 		*ret ^= at >> 12;
@@ -134,49 +122,42 @@ static bool link_read(
 }
 
 // Note with what kind of links the list ends as it should.
-static void list_try(struct cleaner *cleaner, const struct list *list)
+static void list_try(struct follower *follower, const struct list *list)
 {
 	for (enum links links = 0; links < LINKS_COUNT; links++) {
 		uint64_t at = list->first, size;
-		size_t slot, count = 0;
+		size_t count = 0;
 		while (at != 0 && count < TRIAL_MAX && count < list->limit &&
-			list_chunk(cleaner, list, at, &slot, &size) &&
-			link_read(cleaner, at - list->ahead, links, &at))
+			follower->tried++ < TRIALS_MAX && list_chunk(follower, list, at, &size) &&
+			link_read(follower, at - list->ahead, links, &at))
 			count++;
-		cleaner->right[links] += at == 0 || count == TRIAL_MAX;
+		follower->right[links] += at == 0 || count == TRIAL_MAX;
 	}
 }
 
-// Take the chunks of a list off those in use.
-static void list_clear(struct cleaner *cleaner, const struct list *list, struct heap_tally *tally)
+static void list_follow(struct follower *follower, const struct list *list, enum list_kind kind)
 {
-	struct heap *heap = cleaner->heap;
+	const struct lists_heap *of = follower->of;
 	uint64_t at = list->first, size;
-	size_t slot;
-	if (cleaner->trial) {
-		list_try(cleaner, list);
+	if (follower->trial) {
+		list_try(follower, list);
 		return;
 	}
-	// A ring ends too: what has been seen is no longer in use.
-	for (size_t count = 0;
-		at != 0 && count < list->limit && list_chunk(cleaner, list, at, &slot, &size);
+	for (size_t count = 0; at != 0 && !follower->enough && count < list->limit &&
+			       list_chunk(follower, list, at, &size);
 		count++) {
-		heap->cells[slot / 64].used &= ~((uint64_t)1 << slot % 64);
-		heap->in_use.count--;
-		heap->in_use.bytes -= size;
-		tally->count++;
-		tally->bytes += size;
-		if (!link_read(cleaner, at - list->ahead, cleaner->links, &at))
+		follower->enough = !of->take(of->context, at - list->ahead, size, kind);
+		if (!link_read(follower, at - list->ahead, follower->links, &at))
 			break;
 	}
-	heap->lists_broken += at != 0;
+	follower->result.broken += at != 0 && !follower->enough;
 }
 
 // The sizes of chunks in a list of a cache. With words of 4 bytes, alignment is 8 or 16.
 static void bin_sizes(
-	const struct heap *heap, unsigned bin, unsigned alignment, uint64_t *least, uint64_t *most)
+	uint64_t unit, unsigned bin, unsigned alignment, uint64_t *least, uint64_t *most)
 {
-	const uint64_t smallest = 2 * (uint64_t)heap->unit;
+	const uint64_t smallest = 2 * unit;
 	if (bin < SMALL_BINS) {
 		*least = *most = smallest + (uint64_t)bin * alignment;
 		return;
@@ -189,66 +170,60 @@ static void bin_sizes(
 }
 
 // Whether the first chunks of all lists of a cache are what they should be.
-static bool cache_is_sound(const struct cleaner *cleaner, const struct layout *layout,
+static bool cache_is_sound(const struct follower *follower, const struct layout *layout,
 	const struct cache *cache, unsigned alignment)
 {
 	unsigned right = 0, wrong = 0;
 	for (unsigned i = 0; i < layout->bins; i++) {
 		uint64_t size, least, most;
-		size_t slot;
 		if (cache->entries[i] == 0)
 			continue;
-		bin_sizes(cleaner->heap, i, alignment, &least, &most);
-		const bool sound = chunk_in_use(cleaner, cache->entries[i] - cleaner->heap->header,
-					   &slot, &size) &&
-				   size >= least && size <= most;
+		bin_sizes(follower->unit, i, alignment, &least, &most);
+		const struct list list = {.ahead = follower->header, .least = least, .most = most};
+		const bool sound = list_chunk(follower, &list, cache->entries[i], &size);
 		right += sound;
 		wrong += !sound;
 	}
 	return right > 0 && (wrong == 0 || (wrong == 1 && right > 1));
 }
 
-static void cache_clear(struct cleaner *cleaner, uint64_t address)
+static void cache_follow(struct follower *follower, uint64_t address)
 {
-	struct heap *heap = cleaner->heap;
-	const struct chains *chains = cleaner->chains;
+	const struct chains *chains = follower->of->chains;
 	unsigned char bytes[CACHE_BYTES_MAX];
 	struct layout layout;
 	struct cache cache;
 	uint64_t size;
-	size_t slot;
-	if (!chunk_in_use(cleaner, address, &slot, &size) || size > CACHE_SIZE_MAX ||
+	if (!follower->of->in_use(follower->of->context, address, &size) || size > CACHE_SIZE_MAX ||
 		image_read(chains->image, address, bytes, (size_t)size + chains->word) !=
 			size + chains->word ||
 		!layout_of(chains, size, &layout))
 		return;
 	cache_load(chains, &layout, bytes, &cache);
 	unsigned alignment = 16;
-	if (!cache_is_sound(cleaner, &layout, &cache, alignment)) {
+	if (!cache_is_sound(follower, &layout, &cache, alignment)) {
 		alignment = 8;
-		if (chains->word == 8 || !cache_is_sound(cleaner, &layout, &cache, alignment))
+		if (chains->word == 8 || !cache_is_sound(follower, &layout, &cache, alignment))
 			return;
 	}
-	heap->caches += !cleaner->trial;
+	follower->result.caches += !follower->trial;
 	for (unsigned i = 0; i < layout.bins; i++) {
 		struct list list = {
-			.first = cache.entries[i], .ahead = heap->header, .limit = CACHED_MAX};
-		bin_sizes(heap, i, alignment, &list.least, &list.most);
+			.first = cache.entries[i], .ahead = follower->header, .limit = CACHED_MAX};
+		bin_sizes(follower->unit, i, alignment, &list.least, &list.most);
 		if (list.first != 0)
-			list_clear(cleaner, &list, &heap->cached);
+			list_follow(follower, &list, LIST_CACHE);
 	}
 }
 
-static void fastbins_clear(struct cleaner *cleaner, const struct arena *arena)
+static void fastbins_follow(struct follower *follower, const struct arena *arena)
 {
-	struct heap *heap = cleaner->heap;
-	const size_t word = cleaner->chains->word;
+	const struct lists_heap *of = follower->of;
+	const uint64_t word = follower->word;
 	for (unsigned i = 1; i <= FASTBINS_MAX; i++) {
 		uint64_t first, size;
-		size_t slot;
-		if (!image_read_word(cleaner->chains->image, arena->bins - (uint64_t)(2 + i) * word,
-			    &first) ||
-			first == 0 || !chunk_in_use(cleaner, first, &slot, &size))
+		if (!image_read_word(of->chains->image, arena->bins - (2 + i) * word, &first) ||
+			first == 0 || !of->in_use(of->context, first, &size))
 			continue;
 		// fastbin_index; there are 10 of them, or 11 with words of 4 bytes and chunks of
 		// multiples of 16.
@@ -257,22 +232,77 @@ static void fastbins_clear(struct cleaner *cleaner, const struct arena *arena)
 			continue;
 		const struct list list = {
 			.first = first, .least = size, .most = size, .limit = SIZE_MAX};
-		list_clear(cleaner, &list, &heap->fast);
+		list_follow(follower, &list, LIST_FAST);
 	}
+}
+
+struct lists_result lists_follow(
+	const struct lists_heap *of, const struct addresses *caches, const struct arenas *arenas)
+{
+	const uint64_t word = of->chains->word;
+	struct follower follower = {.of = of, .word = word, .unit = 2 * word, .header = 2 * word};
+	for (unsigned pass = 0; pass < 2; pass++) {
+		follower.trial = pass == 0;
+		for (size_t i = 0; i < caches->count; i++)
+			cache_follow(&follower, caches->list[i]);
+		for (size_t i = 0; i < arenas->count; i++)
+			fastbins_follow(&follower, &arenas->list[i]);
+		follower.links = follower.right[LINKS_HIDDEN] > follower.right[LINKS_PLAIN]
+					 ? LINKS_HIDDEN
+					 : LINKS_PLAIN;
+	}
+	return follower.result;
+}
+
+// ---- in a heap that was walked
+
+struct cleaner {
+	const struct chains *chains;
+	struct heap *heap;
+};
+
+static bool heap_slot_of(const struct heap *heap, uint64_t address, size_t *slot)
+{
+	const struct heap_region *region = heap_region_at(heap, address);
+	if (region == NULL || region->kind == HEAP_MAPPED ||
+		(address - region->start) % heap->unit != 0)
+		return false;
+	*slot = heap_slot(heap, region, address);
+	return true;
+}
+
+static bool cleaner_in_use(void *context, uint64_t address, uint64_t *size)
+{
+	const struct cleaner *cleaner = context;
+	size_t slot;
+	if (!heap_slot_of(cleaner->heap, address, &slot) || !heap_is_used(cleaner->heap, slot) ||
+		!image_read_word(cleaner->chains->image, address + cleaner->heap->word, size))
+		return false;
+	*size &= ~(uint64_t)CHUNK_FLAGS;
+	return true;
+}
+
+// Take a chunk off those in use: so a ring ends, too.
+static bool cleaner_take(void *context, uint64_t address, uint64_t size, enum list_kind kind)
+{
+	struct heap *heap = ((const struct cleaner *)context)->heap;
+	struct heap_tally *tally = kind == LIST_CACHE ? &heap->cached : &heap->fast;
+	size_t slot;
+	if (heap_slot_of(heap, address, &slot))
+		heap->cells[slot / 64].used &= ~((uint64_t)1 << slot % 64);
+	heap->in_use.count--;
+	heap->in_use.bytes -= size;
+	tally->count++;
+	tally->bytes += size;
+	return true;
 }
 
 void lists_clear(const struct chains *chains, const struct addresses *caches,
 	const struct arenas *arenas, struct heap *heap)
 {
-	struct cleaner cleaner = {.chains = chains, .heap = heap};
-	for (unsigned pass = 0; pass < 2; pass++) {
-		cleaner.trial = pass == 0;
-		for (size_t i = 0; i < caches->count; i++)
-			cache_clear(&cleaner, caches->list[i]);
-		for (size_t i = 0; i < arenas->count; i++)
-			fastbins_clear(&cleaner, &arenas->list[i]);
-		cleaner.links = cleaner.right[LINKS_HIDDEN] > cleaner.right[LINKS_PLAIN]
-					? LINKS_HIDDEN
-					: LINKS_PLAIN;
-	}
+	struct cleaner cleaner = {chains, heap};
+	const struct lists_heap of = {chains, &cleaner, cleaner_in_use, cleaner_take};
+	const struct lists_result result = lists_follow(&of, caches, arenas);
+	heap->caches += result.caches;
+	heap->lists_broken += result.broken;
 }

@@ -26,7 +26,28 @@
 // read.
 bool cache_is_likely(const struct chains *chains, const unsigned char *chunk, uint64_t size);
 
-// Take off the bits of chunks on free lists, and tally them: those of caches that turn out to be
-// caches, and of the arenas' fastbins.
+enum list_kind { LIST_CACHE, LIST_FAST };
+
+// The chunks that lists may be made of.
+struct lists_heap {
+	const struct chains *chains;
+	void *context;
+	// Whether a chunk that looks as if it were in use, and was not taken, begins at address;
+	// its size.
+	bool (*in_use)(void *context, uint64_t address, uint64_t *size);
+	// A chunk on a list; once for each place in a list that it has. False: no more are wanted.
+	bool (*take)(void *context, uint64_t address, uint64_t size, enum list_kind kind);
+};
+
+struct lists_result {
+	size_t caches; // of threads, that hold chunks
+	size_t broken; // lists that did not end as they should
+};
+
+// Follow the free lists: those of caches that turn out to be caches, and of the arenas' fastbins.
+struct lists_result lists_follow(
+	const struct lists_heap *of, const struct addresses *caches, const struct arenas *arenas);
+
+// Take off the bits of chunks on free lists, and tally them.
 void lists_clear(const struct chains *chains, const struct addresses *caches,
 	const struct arenas *arenas, struct heap *heap);

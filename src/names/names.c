@@ -250,6 +250,16 @@ bool names_has_symbols(struct names *names)
 	return symbols != NULL && symbols_complete(symbols);
 }
 
+size_t names_program_match(struct names *names, const char *const *list, size_t count)
+{
+	const struct module *program = names->modules->main;
+	if (program == NULL || names->options.kinds_only || names->debuginfod != NULL)
+		return count;
+	const struct symbols *symbols =
+		names_symbols(names, (uint32_t)(program - names->modules->list));
+	return symbols != NULL ? symbols_match(symbols, list, count) : count;
+}
+
 static void names_add_module(struct names *names, const struct module *module)
 {
 	text_add(&names->text, " (");

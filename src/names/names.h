@@ -73,6 +73,9 @@ bool names_lost(const struct names *names);
 const struct modules *names_modules(const struct names *names);
 // Whether the main program has a symbol table, its own or in a separate debug file.
 bool names_has_symbols(struct names *names);
+// The index of a name in a list that a symbol of the main program has, or count; no server is
+// asked.
+size_t names_program_match(struct names *names, const char *const *list, size_t count);
 // Whether words can be told to be addresses: not in plain bytes, nor where the word size or the
 // byte order is not the dump's.
 bool names_has_addresses(const struct names *names);

@@ -459,6 +459,21 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	return ret->name != NULL;
 }
 
+size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < symbols->count; i++) {
+		const struct entry *entry = &symbols->entries[i];
+		GElf_Sym symbol;
+		GElf_Addr ignored;
+		const char *found = dwfl_module_getsym_info(symbols->sources[entry->source].module,
+			(int)entry->index, &symbol, &ignored, NULL, NULL, NULL);
+		for (size_t k = 0; found != NULL && k < count; k++)
+			if (strcmp(found, list[k]) == 0)
+				return k;
+	}
+	return count;
+}
+
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line)
 {
 	// The debug file has more than the program, if there is one.
@@ -517,6 +532,13 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	(void)address;
 	(void)ret;
 	return false;
+}
+
+size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count)
+{
+	(void)symbols;
+	(void)list;
+	return count;
 }
 
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line)

@@ -40,6 +40,9 @@ struct symbol {
 // size, or the last one before it without a size. Where several have the same address the choice is
 // always the same. False if there is none.
 bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol *ret);
+// The index of a name in a list that a symbol has, or count; of several symbols at one address only
+// one is known.
+size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count);
 // The line of source code for an address of the file. The name lives as long as the symbols.
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line);
 // Bytes that libdw and the tables made of what it says take, about.

@@ -167,7 +167,7 @@ static void json_types(struct report *report, const struct report_types *types)
 		json_member(report, "totals", json_leaks(types));
 	else
 		json_member(report, "totals",
-			json_pack("{so so so so so so so so sb sb}",		  //
+			json_pack("{so so so so so so so so sb sb so sb}",	  //
 				"types", json_number(types->types),		  //
 				"named_count", json_number(types->named_count),	  //
 				"named_bytes", json_number(types->named_bytes),	  //
@@ -176,7 +176,9 @@ static void json_types(struct report *report, const struct report_types *types)
 				"texts", json_number(types->texts),		  //
 				"malloc_sizes", json_malloc_sizes(report, types), //
 				"left_out", json_number(types->left_out),	  //
-				"free_known", types->walked, "lower_bounds", types->lower));
+				"free_known", types->walked, "lists_known",
+				types->walked && types->lists_known, "size_classes",
+				json_bytes(types->size_classes), "lower_bounds", types->lower));
 	const struct report_old *old = types->old;
 	if (old != NULL)
 		json_member(report, "old",

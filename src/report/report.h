@@ -104,7 +104,10 @@ struct report_types {
 	size_t size_count;
 	uint64_t left_out; // what is rarer may be missing, for lack of memory; 0: nothing is
 	bool walked;	   // free chunks of a heap were recognized, objects in them left out
-	bool lower;	   // the dump is cut: counts are lower bounds
+	bool lists_known;  // and all that are in threads' caches and fastbins
+	// The allocator to whose sizes the bytes of arrays are rounded up; NULL: none is known.
+	const char *size_classes;
+	bool lower;					// the dump is cut: counts are lower bounds
 	unsigned name_width, module_width, where_width; // columns of the longest texts that follow
 	const struct report_old *old;			// NULL: no comparison
 	const struct report_leaks *leaks; // NULL: the rows are of all objects, not of lost ones

@@ -211,6 +211,10 @@ void table_end(struct report *report)
 		fputs("note: the allocator is not glibc's: deleted objects that it left as they "
 		      "were count too\n",
 			stream);
+	if (types->walked && !types->lists_known)
+		fputs("note: what is left of deleted objects in small chunks that malloc keeps for "
+		      "reuse counts too\n",
+			stream);
 	if (types->left_out > 0)
 		fprintf(stream,
 			"note: types of less than %" PRIu64

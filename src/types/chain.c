@@ -259,8 +259,8 @@ void chain_skip(struct chain *chain, uint64_t end)
 		return;
 	// No header is zero.
 	chain->known = false;
+	if (chain->size != 0)
+		chain_lose(chain);
 	chain->next = (end + step - 1) / step * step;
-	chain_lose(chain);
-	// There is no last word of an object either.
-	chain->chunk = end - chain->word;
+	chain->patience = add_saturated(chain->next, PATIENCE);
 }

@@ -178,6 +178,7 @@ static void entry_look(struct evidence *evidence, uint32_t id)
 	entry->alone = hits->sites[SITE_HEAP] + hits->sites[SITE_ANON] - hits->chained;
 	entry->distance = distance_find(facts, count, 0);
 	entry->element = distance_find(facts, count, NO_ID);
+	entry->arrays = arrays_find(&evidence->pass->classes, facts, count, entry->distance.size);
 	for (size_t i = 0; i < count; i++) {
 		const struct fact *fact = &facts[i];
 		if (fact_type(fact) == FACT_HEADER && fact->count > entry->headers) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "names/names.h"
+#include "types/arrays.h"
 #include "types/distance.h"
 #include "types/survey.h"
 
@@ -34,6 +35,7 @@ struct entry {
 	struct distance element;  // between chained hits in one chunk
 	uint64_t alone;		  // hits in the heap or anonymous memory outside known chunks
 	struct distance distance; // between these
+	struct arrays arrays;	  // of these
 	uint64_t header, headers; // most frequent size in the word before these, and how often
 	uint32_t outer;		  // what they mostly lie inside of; NO_ID: nothing
 	uint64_t outer_distance;

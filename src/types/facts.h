@@ -16,6 +16,7 @@ enum fact_type {
 	FACT_DISTANCE, // from the hit before, in bytes: size
 	FACT_BEHIND,   // other was the last hit before, at a distance of size bytes
 	FACT_HEADER,   // the word before is the header of a chunk of size bytes
+	FACT_RUN,      // a run, see runs.h; other: enum run_kind, offset: distance, size: objects
 };
 
 // Offsets up to here are told apart, in bytes.

@@ -76,20 +76,32 @@ static bool value_identify(struct hits *hits, uint64_t value, uint32_t *ret)
 	return false;
 }
 
-// The size in the header before address, if one may be there.
-static uint64_t header_before(const struct hits *hits, const struct piece *piece, uint64_t address)
+// The word before address in the view or its context; 0: it is in neither.
+static inline uint64_t word_before(
+	const struct hits *hits, const struct piece *piece, uint64_t address)
 {
 	const struct image_info *info = hits->shared->info;
 	const unsigned word = info->word_size;
 	const uint64_t inside = address - piece->view.address;
 	if (inside + piece->context < word)
 		return 0;
-	const uint64_t field = word_load(piece->view.bytes + inside - word, word, info->order);
+	return word_load(piece->view.bytes + inside - word, word, info->order);
+}
+
+// The size in a header, if it may be one; else 0.
+static inline uint64_t header_size(uint64_t field, unsigned word)
+{
 	const uint64_t size = field & ~(uint64_t)7;
 	return (field & 2) == 0 && size >= 4 * (uint64_t)word && size % (2 * (uint64_t)word) == 0 &&
 			       size <= (uint64_t)1 << 30
 		       ? size
 		       : 0;
+}
+
+// Of runs, the number of a piece.
+static uint32_t piece_number(const struct piece *piece)
+{
+	return (uint32_t)(piece->number + 1);
 }
 
 // ---- places
@@ -195,7 +207,9 @@ static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id,
 	uint64_t offset, uint64_t behind)
 {
 	const struct recall *recall = &hits->recall;
-	const uint64_t header = header_before(hits, piece, address);
+	const unsigned word = hits->shared->info->word_size;
+	const uint64_t before = word_before(hits, piece, address);
+	const uint64_t header = header_size(before, word);
 	const uint64_t neighbour = address - recall->before_address;
 	if (header != 0)
 		fact_add(hits, fact_who(id, FACT_HEADER, 0), fact_what(0, header), 1);
@@ -204,6 +218,9 @@ static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id,
 	if (recall->before != NO_ID && neighbour <= min_u64(offset, BEHIND_MAX))
 		fact_add(hits, fact_who(id, FACT_BEHIND, recall->before), fact_what(0, neighbour),
 			1);
+	if (hits->runs.list != NULL)
+		runs_add(&hits->runs, id, piece_number(piece), address, offset >= word ? before : 0,
+			offset);
 }
 
 static void hit_see(struct hits *hits, const struct piece *piece, const struct chunk *chunk,
@@ -461,7 +478,28 @@ static void context_feed(struct hits *hits, const struct piece *piece)
 			hits->tallies[id].last = piece_position(piece) - size + offset;
 			hits->recall.before = id;
 			hits->recall.before_address = address + offset;
+			if (hits->runs.list != NULL)
+				runs_recall(&hits->runs, id, piece_number(piece), address + offset,
+					word_before(hits, piece, address + offset));
 		}
+}
+
+// Runs that may go on behind the piece.
+static void runs_feed(struct hits *hits, const struct piece *piece)
+{
+	const struct view *view = &piece->view;
+	const unsigned word = hits->shared->info->word_size;
+	const size_t words = view->size / word, near = (size_t)RUN_NEAR / word;
+	for (size_t i = words - min_u64(words, near); i < words; i++) {
+		uint32_t id;
+		if ((hits->marks[i / 64] >> i % 64 & 1) != 0 &&
+			word_identify(hits,
+				word_load(view->bytes + i * word, word, hits->shared->info->order),
+				&id))
+			runs_leave(
+				&hits->runs, id, piece_number(piece), view->address + view->size);
+	}
+	hits->full |= hits->runs.full;
 }
 
 // What the chunk before the piece has of it, or if there is none what comes before the first chunk.
@@ -516,6 +554,8 @@ void hits_feed(struct hits *hits, const struct piece *piece)
 		piece_feed(hits, piece, 8, ORDER_NATIVE);
 	else
 		piece_feed(hits, piece, word, order);
+	if (hits->runs.list != NULL)
+		runs_feed(hits, piece);
 }
 
 void hits_feed_cells(struct hits *hits, const struct view *view, uint32_t *cells)
@@ -575,13 +615,15 @@ bool hits_reset(struct hits *hits, uint32_t most, size_t memory, struct error *e
 	hits->tallies = calloc((size_t)most + 1, sizeof *hits->tallies);
 	if (hits->tallies == NULL)
 		return error_memory(err);
-	return facts_init(&hits->facts, hits->shared->hash, memory, err);
+	return facts_init(&hits->facts, hits->shared->hash, memory, err) &&
+	       runs_init(&hits->runs, hits->shared->classes, &hits->facts, most, memory / 10, err);
 }
 
 void hits_forget(struct hits *hits)
 {
 	free(hits->tallies);
 	facts_deinit(&hits->facts);
+	runs_deinit(&hits->runs);
 	hits->tallies = NULL;
 	hits->full = false;
 	hits->words = 0;

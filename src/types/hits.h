@@ -16,6 +16,7 @@
 #include "types/chunks.h"
 #include "types/facts.h"
 #include "types/ranges.h"
+#include "types/runs.h"
 #include "types/shapes.h"
 #include "types/sift.h"
 
@@ -67,6 +68,7 @@ struct hits_shared {
 	sift_function *sift;
 	struct candidates *candidates;
 	const struct hash *hash;
+	const struct size_classes *classes; // of the allocator; NULL: they are not known
 };
 
 // A piece of the memory. Those of one thread come in the order of their numbers.
@@ -109,6 +111,7 @@ struct hits {
 	uint64_t *marks;       // of the words in the piece; owned
 	struct tally *tallies; // by id; owned
 	struct facts facts;
+	struct runs runs;
 	struct shape *shapes;	  // SHAPES of them; owned
 	struct shape_rest *rests; // of the shapes; owned
 	uint64_t told;		  // shapes
@@ -126,14 +129,15 @@ void hits_deinit(struct hits *hits);
 // What it takes, in bytes, without what hits_reset takes.
 size_t hits_memory(const struct image_info *info, size_t size);
 
-// Forget everything; room for most candidates, and memory bytes for facts.
+// Forget everything; room for most candidates, memory bytes for facts, and a tenth more for parts
+// of runs.
 bool hits_reset(struct hits *hits, uint32_t most, size_t memory, struct error *err);
 // Give back what hits_reset has taken.
 void hits_forget(struct hits *hits);
 
 // Look at a piece.
 void hits_feed(struct hits *hits, const struct piece *piece);
-// No piece follows: now facts are complete.
+// No piece follows: now facts are complete, but for runs.
 void hits_finish(struct hits *hits);
 // Only add up in cells, of which there are CANDIDATE_CELLS, how often the values of each come.
 void hits_feed_cells(struct hits *hits, const struct view *view, uint32_t *cells);

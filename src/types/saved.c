@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
+#include "types/sizeclass.h"
+
 #if HAVE_JANSSON
 #include <jansson.h>
 #endif
@@ -32,6 +35,10 @@ void saved_deinit(struct saved *saved)
 	types_result_deinit(&saved->result);
 	free(saved->path);
 	free(saved->missing);
+	free(saved->modules);
+#if HAVE_JANSSON
+	json_decref(saved->json);
+#endif
 	*saved = (struct saved){0};
 }
 
@@ -50,6 +57,37 @@ static const char *member_text(const json_t *object, const char *name)
 	return text != NULL ? text : "";
 }
 
+// NULL if there is none.
+static const char *member_text_or_none(const json_t *object, const char *name)
+{
+	return json_string_value(json_object_get(object, name));
+}
+
+static bool member_is_true(const json_t *object, const char *name)
+{
+	return json_is_true(json_object_get(object, name));
+}
+
+// "0x...", as all 64-bit values are.
+static uint64_t value_address(const json_t *value)
+{
+	const char *text = json_string_value(value);
+	return text != NULL ? strtoull(text, NULL, 16) : 0;
+}
+
+static uint64_t member_address(const json_t *object, const char *name)
+{
+	return value_address(json_object_get(object, name));
+}
+
+static enum type_method method_of(const char *name)
+{
+	for (enum type_method method = METHOD_NONE; method < METHOD_COUNT; method++)
+		if (strcmp(type_method_name(method), name) == 0)
+			return method;
+	return METHOD_NONE;
+}
+
 static enum type_kind kind_of(const char *name)
 {
 	for (enum type_kind kind = TYPE_CLASS; kind < TYPE_KIND_COUNT; kind++)
@@ -58,9 +96,34 @@ static enum type_kind kind_of(const char *name)
 	return TYPE_UNNAMED;
 }
 
+// Whether a text is as those that were written: valid UTF-8, which the library has seen to, without
+// control characters. NULL is.
+static bool text_is_plain(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)(text != NULL ? text : "");
+	for (; *at != '\0'; at++)
+		if (*at < ' ' || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0))
+			return false;
+	return true;
+}
+
+static bool texts_are_plain(const json_t *types)
+{
+	for (size_t i = 0; i < json_array_size(types); i++) {
+		const json_t *type = json_array_get(types, i);
+		if (!text_is_plain(member_text(type, "name")) ||
+			!text_is_plain(member_text(type, "module")) ||
+			!text_is_plain(member_text_or_none(type, "place")))
+			return false;
+	}
+	return true;
+}
+
 static bool type_load(const json_t *object, struct type *ret)
 {
 	const json_t *sites = json_object_get(object, "sites");
+	const json_t *examples = json_object_get(object, "examples");
+	const char *place = member_text_or_none(object, "place");
 	*ret = (struct type){
 		.kind = kind_of(member_text(object, "kind")),
 		.name = strdup(member_text(object, "name")),
@@ -69,10 +132,18 @@ static bool type_load(const json_t *object, struct type *ret)
 		.size = member_number(object, "size"),
 		.bytes = member_number(object, "bytes"),
 		.bytes_known = json_is_integer(json_object_get(object, "bytes")),
+		.method = method_of(member_text(object, "size_method")),
+		.agreement = json_number_value(json_object_get(object, "size_agreement")),
+		.place = place != NULL ? strdup(place) : NULL,
+		.secondary = member_number(object, "secondary"),
+		.embedded = member_number(object, "embedded"),
+		.freed = member_number(object, "freed"),
 	};
+	for (size_t i = 0; i < json_array_size(examples) && i < EXAMPLES_MAX; i++)
+		ret->examples[ret->example_count++] = value_address(json_array_get(examples, i));
 	for (enum site site = SITE_HEAP; site < SITE_COUNT; site++)
 		ret->sites[site] = member_number(sites, site_name(site));
-	return ret->name != NULL && ret->module != NULL;
+	return ret->name != NULL && ret->module != NULL && (place == NULL || ret->place != NULL);
 }
 
 static bool list_load(const json_t *array, struct error *err, struct types_result *ret)
@@ -104,23 +175,105 @@ static bool missing_load(const json_t *modules, struct error *err, char **ret)
 	return true;
 }
 
+static bool modules_load(const json_t *modules, struct error *err, struct saved *ret)
+{
+	const size_t count = json_array_size(modules);
+	ret->modules = calloc(count + 1, sizeof *ret->modules);
+	if (ret->modules == NULL)
+		return error_memory(err);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *module = json_array_get(modules, i);
+		ret->modules[ret->module_count++] = (struct saved_module){
+			.path = member_text(module, "path"),
+			.state = member_text(module, "state"),
+			.file = member_text_or_none(module, "file"),
+			.build_id = member_text_or_none(module, "build_id"),
+			.file_build_id = member_text_or_none(module, "file_build_id"),
+			.start = member_address(module, "start"),
+			.end = member_address(module, "end"),
+			.bias = member_address(module, "bias"),
+			.is_main = member_is_true(module, "main"),
+		};
+	}
+	return true;
+}
+
+static const char *size_classes_of(const json_t *totals)
+{
+	struct size_classes classes;
+	return size_classes_init(member_text(totals, "size_classes"), 8, &classes)
+		       ? classes.allocator
+		       : NULL;
+}
+
+static void totals_load(const json_t *totals, struct types_result *ret)
+{
+	const json_t *sizes = json_object_get(totals, "malloc_sizes");
+	ret->named_count = member_number(totals, "named_count");
+	ret->named_bytes = member_number(totals, "named_bytes");
+	ret->heap_bytes = member_number(totals, "heap_bytes");
+	ret->zeros = member_number(totals, "zeros");
+	ret->texts = member_number(totals, "texts");
+	ret->left_out = member_number(totals, "left_out");
+	ret->walked = member_is_true(totals, "free_known");
+	ret->lists_known = member_is_true(totals, "lists_known");
+	ret->size_classes = size_classes_of(totals);
+	ret->lower = member_is_true(totals, "lower_bounds");
+	for (size_t i = 0; i < json_array_size(sizes) && i < SIZE_FIELDS_MAX; i++) {
+		const json_t *size = json_array_get(sizes, i);
+		ret->fields[ret->field_count++] = (struct size_field){
+			member_address(size, "value"), member_number(size, "count")};
+	}
+}
+
+static void input_load(const json_t *input, struct saved *ret)
+{
+	ret->byte_order = strcmp(member_text(input, "byte_order"), "big") == 0 ? "big" : "little";
+	ret->machine = member_text_or_none(input, "machine");
+	ret->command = member_text_or_none(input, "command");
+	ret->signal = member_text_or_none(input, "signal");
+	ret->elf_class = member_number(input, "class") == 32 ? 32 : 64;
+	ret->threads = (unsigned)min_u64(member_number(input, "threads"), INT32_MAX);
+	ret->signal_number = (int)min_u64(member_number(input, "signal_number"), INT32_MAX);
+	ret->pid = json_is_integer(json_object_get(input, "pid"))
+			   ? (int64_t)member_number(input, "pid")
+			   : -1;
+}
+
+static void scanned_load(const json_t *scanned, const json_t *memory, struct saved *ret)
+{
+	ret->segments = member_number(scanned, "segments");
+	ret->bytes_saved = member_number(scanned, "bytes_saved");
+	ret->bytes_not_saved = member_number(scanned, "bytes_not_saved");
+	ret->bytes_missing = member_number(scanned, "bytes_missing");
+	ret->words = member_number(scanned, "words");
+	ret->word_size = (unsigned)min_u64(member_number(scanned, "word_size"), 8);
+	ret->result.partial = member_is_true(scanned, "partial");
+	ret->heap = member_number(memory, "heap");
+	ret->anon = member_number(memory, "anon");
+	ret->stacks = member_number(memory, "stacks");
+	ret->files = member_number(memory, "files");
+}
+
 static bool result_load(const json_t *root, const char *path, const char *mode, struct error *err,
 	struct saved *ret)
 {
 	const json_t *types = json_object_get(root, "types");
 	const json_t *totals = json_object_get(root, "totals");
 	if (strcmp(member_text(root, "mode"), mode) != 0 || !json_is_array(types) ||
-		member_number(root, "schema") != 1)
+		member_number(root, "schema") != 1 || !texts_are_plain(types))
 		return error_set(err,
 			"%s: is JSON, but not what --%s -ojson of this version writes", path, mode);
 	ret->types = member_number(totals, "types");
-	ret->result.heap_bytes = member_number(totals, "heap_bytes");
-	ret->result.lower = json_is_true(json_object_get(totals, "lower_bounds"));
+	totals_load(totals, &ret->result);
+	input_load(json_object_get(root, "input"), ret);
+	scanned_load(json_object_get(root, "scanned"), json_object_get(root, "memory"), ret);
 	ret->path = strdup(member_text(json_object_get(root, "input"), "path"));
 	if (ret->path == NULL)
 		return error_memory(err);
 	return list_load(types, err, &ret->result) &&
-	       missing_load(json_object_get(root, "modules"), err, &ret->missing);
+	       missing_load(json_object_get(root, "modules"), err, &ret->missing) &&
+	       modules_load(json_object_get(root, "modules"), err, ret);
 }
 
 bool saved_load(const char *path, const char *mode, struct error *err, struct saved *ret)
@@ -134,8 +287,8 @@ bool saved_load(const char *path, const char *mode, struct error *err, struct sa
 	fclose(file);
 	if (root == NULL)
 		return error_set(err, "%s: is no JSON, line %d: %s", path, wrong.line, wrong.text);
+	ret->json = root;
 	const bool ok = result_load(root, path, mode, err, ret);
-	json_decref(root);
 	if (!ok)
 		saved_deinit(ret);
 	return ok;

@@ -4,12 +4,33 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "types/types.h"
 
+// A program or a library. Texts live as long as the struct saved; NULL: not known.
+struct saved_module {
+	const char *path, *state, *file, *build_id, *file_build_id;
+	uint64_t start, end, bias;
+	bool is_main;
+};
+
 struct saved {
 	struct types_result result;
+	// Of the dump. Texts live as long as the struct; NULL: not known. pid: -1: not known.
+	const char *byte_order, *machine, *command, *signal;
+	unsigned elf_class, threads;
+	int signal_number;
+	int64_t pid;
+	// What was read of it, in bytes but for segments and words.
+	uint64_t segments, bytes_saved, bytes_not_saved, bytes_missing, words;
+	unsigned word_size;
+	uint64_t heap, anon, stacks, files;
+	struct saved_module *modules; // owned
+	size_t module_count;
+	void *json;	// of the library; owned
 	char *path;	// of the dump it was made from; NULL: not known; owned
 	char *missing;	// files whose types have no names, ", " between them; NULL: none; owned
 	uint64_t types; // that the dump had; the result may have fewer

@@ -113,6 +113,20 @@ static void tail_keep(struct past *past, const struct piece *piece)
 		piece->view.bytes + piece->view.size - past->tail_size, past->tail_size);
 }
 
+// A hole follows, which has no hits.
+static void tail_add_zeros(struct past *past, uint64_t zeros)
+{
+	const size_t kept = (size_t)min_u64(past->tail_size, CONTEXT - min_u64(CONTEXT, zeros));
+	unsigned char *const end = past->tail + CONTEXT;
+	if (kept == 0) {
+		past->tail_size = 0;
+		return;
+	}
+	memmove(end - zeros - kept, end - kept, kept);
+	memset(end - zeros, 0, (size_t)zeros);
+	past->tail_size = kept + (size_t)zeros;
+}
+
 // Keep the beginning of the object that reaches out of the view, as far as the view has it.
 static void opening_keep(struct past *past, const struct view *view)
 {
@@ -132,6 +146,45 @@ static void opening_keep(struct past *past, const struct view *view)
 	past->opening_size += size;
 }
 
+// The index of the chunk whose size field is at an offset; chunks->count: there is none.
+static size_t chunks_find(const struct chunks *chunks, uint32_t offset)
+{
+	size_t low = 0, high = chunks->count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if ((chunks->list[middle] & ~CHUNK_USED) < offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < chunks->count && (chunks->list[low] & ~CHUNK_USED) == offset ? low
+										  : chunks->count;
+}
+
+// Chunks that wait on a free list are not in use.
+static void chunks_mark_freed(const struct freed *freed, struct chain *chain,
+	const struct view *view, struct chunks *chunks)
+{
+	// The chunk whose size field is the first word of the view.
+	const uint64_t first = view->address - chain->word;
+	size_t low = 0, high = freed->count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (freed->list[middle] < first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < freed->count && freed->list[low] - first < view->size; low++) {
+		const size_t at = chunks_find(chunks, (uint32_t)(freed->list[low] - first));
+		if (at == chunks->count)
+			continue;
+		chunks->list[at] &= ~CHUNK_USED;
+		if (at + 1 == chunks->count)
+			chain->used = false;
+	}
+}
+
 // Follow the chains through a piece, whose turn it is: no other thread touches the past.
 static void past_follow(struct worker *worker, const struct image_chunk *chunk)
 {
@@ -143,9 +196,8 @@ static void past_follow(struct worker *worker, const struct image_chunk *chunk)
 		run_begin(pass, chunk->address);
 	past->expected = chunk->address + chunk->size + chunk->zeros;
 	if (chunk->zeros > 0) {
-		// A hole has no hits.
 		chain_skip(chain, past->expected);
-		past->tail_size = 0;
+		tail_add_zeros(past, chunk->zeros);
 		return;
 	}
 	piece->context = past->tail_size;
@@ -156,6 +208,7 @@ static void past_follow(struct worker *worker, const struct image_chunk *chunk)
 	worker->chunks.count = 0;
 	worker->chunks.before = (struct chunk){chain->chunk, chain->size, chain->used};
 	chain_follow(chain, &piece->view, &worker->chunks);
+	chunks_mark_freed(pass->options->freed, chain, &piece->view, &worker->chunks);
 	tail_keep(past, piece);
 	opening_keep(past, &piece->view);
 }
@@ -286,7 +339,8 @@ static bool workers_run(struct survey *pass, bool counting, struct error *err)
 static bool survey_prepare(struct survey *pass, struct error *err)
 {
 	const size_t memory = pass->options->memory;
-	const size_t each = pass->threads * sizeof(struct tally) + 6 * sizeof(uint64_t) +
+	const size_t run = pass->options->classes->allocator != NULL ? sizeof(struct run) : 0;
+	const size_t each = pass->threads * (sizeof(struct tally) + run) + 6 * sizeof(uint64_t) +
 			    sizeof(struct candidate);
 	const uint32_t most = (uint32_t)min_u64(memory / 4 / each, NO_ID);
 	const uint64_t bar = pass->candidates.bar;
@@ -341,12 +395,31 @@ static void survey_raise_bar(struct survey *pass, size_t wanted)
 	pass->candidates.bar = low;
 }
 
+// No piece follows: put together what lies in several.
+static bool survey_join(struct survey *pass, struct error *err)
+{
+	struct runs **runs = calloc(pass->threads, sizeof *runs);
+	if (runs == NULL)
+		return error_memory(err);
+	for (unsigned i = 0; i < pass->threads; i++) {
+		runs[i] = &pass->workers[i].hits.runs;
+		runs_finish(runs[i]);
+	}
+	const bool ok = runs_join(runs, pass->threads, err);
+	for (unsigned i = 0; i < pass->threads; i++)
+		if (runs[i]->full)
+			atomic_store(&pass->full, true);
+	free(runs);
+	return ok;
+}
+
 // All candidates in one pass; if they do not fit, the most frequent ones.
 static bool survey_search(struct survey *pass, struct error *err)
 {
 	size_t wanted = 0;
 	for (;;) {
-		if (!survey_prepare(pass, err) || !workers_run(pass, false, err))
+		if (!survey_prepare(pass, err) || !workers_run(pass, false, err) ||
+			!survey_join(pass, err))
 			return false;
 		if (!atomic_load(&pass->full))
 			return true;
@@ -383,6 +456,8 @@ static bool survey_finish(struct survey *pass, struct error *err, struct survey_
 {
 	struct hits **hits = calloc(pass->threads, sizeof *hits);
 	*ret = (struct survey_result){
+		.classes = *pass->options->classes,
+		.lists_known = pass->options->freed->all,
 		.bar = pass->candidates.bar,
 		.passes = pass->passes,
 		.threads = pass->threads,
@@ -432,6 +507,7 @@ static bool survey_init(struct survey *pass, const struct modules *modules, stru
 		.sift = sift_for(pass->options->level),
 		.candidates = &pass->candidates,
 		.hash = &pass->hash,
+		.classes = pass->options->classes,
 	};
 	// The buffers of threads take an eighth of the memory at most.
 	const size_t each = CONTEXT + IMAGE_CHUNK_SIZE + hits_memory(pass->info, IMAGE_CHUNK_SIZE);

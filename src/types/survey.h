@@ -11,9 +11,11 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "heap/freed.h"
 #include "image/image.h"
 #include "names/places.h"
 #include "types/hits.h"
+#include "types/sizeclass.h"
 
 struct candidate {
 	uint64_t value;
@@ -34,7 +36,9 @@ struct size_field {
 #define SIZE_FIELDS_MAX 8
 
 struct survey_result {
-	struct candidate *list; // sorted by value; the facts' ids are indices; owned
+	struct size_classes classes; // of the allocator, as in the options
+	bool lists_known;	     // freed chunks that look as if in use were told, all of them
+	struct candidate *list;	     // sorted by value; the facts' ids are indices; owned
 	uint32_t count;
 	struct fact *facts; // sorted; owned
 	size_t fact_count;
@@ -56,8 +60,10 @@ struct survey_watch {
 struct survey_options {
 	size_t memory; // bytes
 	unsigned threads;
-	enum cpu_level level;	// that the processor has
-	const atomic_int *stop; // not zero: end soon, with what was found so far
+	enum cpu_level level;		    // that the processor has
+	const atomic_int *stop;		    // not zero: end soon, with what was found so far
+	const struct size_classes *classes; // of the allocator, if it is not glibc's
+	const struct freed *freed;	    // chunks that are not in use, though they look so
 	struct survey_watch watch;
 };
 

@@ -132,8 +132,33 @@ static double share_of(uint64_t part, uint64_t whole)
 	return whole > 0 ? (double)part / (double)whole : 0;
 }
 
+// Objects without a known chunk.
+struct lone {
+	uint64_t size, bytes; // of one; of all; 0: unknown
+	bool arrays;	      // most are elements of arrays
+};
+
+static struct lone alone_measure(
+	const struct size_classes *classes, const struct entry *entry, uint64_t alone)
+{
+	const bool header = entry_has_header(entry);
+	struct lone ret = {.size = header ? entry->header : entry->distance.size};
+	// What mostly lies inside other objects has the distances of these.
+	const bool own = !header && classes->allocator != NULL && alone * 2 > entry->alone;
+	const uint64_t elements = own ? min_u64(entry->arrays.elements, alone) : 0;
+	ret.arrays = elements * 2 > alone;
+	// Single objects have a distance that the allocator knows, or it was chance.
+	if (own && !ret.arrays && !size_is_class(classes, ret.size))
+		ret.size = 0;
+	ret.bytes = (alone - elements) * size_class_round(classes, ret.size, false);
+	if (elements > 0)
+		ret.bytes = add_saturated(ret.bytes, entry->arrays.bytes);
+	return ret;
+}
+
 // Fill in size and bytes from the chunks, the distances and the headers.
-static void type_measure(struct type *type, const struct entry *entry, const struct sizes *sizes)
+static void type_measure(struct type *type, const struct size_classes *classes,
+	const struct entry *entry, const struct sizes *sizes)
 {
 	const uint64_t alone = entry->alone - min_u64(entry->alone, entry->inside);
 	uint64_t seen = 0;
@@ -154,15 +179,15 @@ static void type_measure(struct type *type, const struct entry *entry, const str
 	if (alone == 0)
 		return;
 	const bool header = entry_has_header(entry);
-	const uint64_t size = header ? entry->header : entry->distance.size;
-	if (size == 0)
+	const struct lone lone = alone_measure(classes, entry, alone);
+	if (lone.size == 0)
 		return;
 	type->bytes_known = true;
-	type->bytes = add_saturated(type->bytes, alone * size);
+	type->bytes = add_saturated(type->bytes, lone.bytes);
 	if (alone <= seen)
 		return;
-	type->size = size;
-	type->method = header ? METHOD_HEADER : METHOD_DISTANCE;
+	type->size = lone.size;
+	type->method = header ? METHOD_HEADER : lone.arrays ? METHOD_ELEMENT : METHOD_DISTANCE;
 	type->agreement = header ? share_of(entry->headers, entry->alone)
 				 : share_of(entry->distance.agree, entry->distance.seen);
 }
@@ -214,10 +239,12 @@ static bool class_report(struct builder *builder, const struct entry *const *gro
 	const struct sizes sizes = opens_measure(&builder->evidence, primary, OFFSET_DEEP);
 	type->count = entry_count(primary);
 	type->secondary = secondary;
-	type->embedded = primary->hits->chained - min_u64(primary->hits->chained, sizes.opened) +
-			 primary->inside;
+	// The elements of an array lie beside each other.
+	const uint64_t own = add_saturated(sizes.opened, primary->elements);
+	type->embedded =
+		primary->hits->chained - min_u64(primary->hits->chained, own) + primary->inside;
 	type_take_sites(type, primary);
-	type_measure(type, primary, &sizes);
+	type_measure(type, &builder->evidence.pass->classes, primary, &sizes);
 	return type_find_place(builder, type, primary->hits);
 }
 
@@ -290,7 +317,7 @@ static bool struct_add(struct builder *builder, const struct entry *entry, unsig
 	type->sites[SITE_STACK] = type->sites[SITE_DATA] = 0;
 	if (sizes->opened > 0)
 		type->sites[SITE_HEAP] = count;
-	type_measure(type, entry, sizes);
+	type_measure(type, &builder->evidence.pass->classes, entry, sizes);
 	return true;
 }
 
@@ -350,6 +377,8 @@ static void result_total(struct types_result *result, const struct survey_result
 	result->passes = pass->passes;
 	result->threads = pass->threads;
 	result->partial = pass->partial;
+	result->size_classes = pass->classes.allocator;
+	result->lists_known = pass->lists_known;
 	for (uint32_t i = 0; i < pass->count; i++)
 		result->walked |= pass->list[i].chained > 0;
 	for (size_t i = 0; i < result->count; i++) {

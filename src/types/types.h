@@ -29,7 +29,7 @@ enum type_method {
 	METHOD_CHUNK,	 // of the chunks in a heap of glibc's malloc
 	METHOD_HEADER,	 // the word before the object, as malloc has it
 	METHOD_DISTANCE, // between neighbours
-	METHOD_ELEMENT,	 // between neighbours in one chunk: arrays
+	METHOD_ELEMENT,	 // between neighbours in one chunk, or in one block: arrays
 	METHOD_COUNT
 };
 
@@ -73,9 +73,11 @@ struct types_result {
 	size_t field_count;
 	uint64_t left_out; // types that are rarer may be missing, for lack of memory; 0: none
 	unsigned passes, threads;
-	bool walked;  // objects in free chunks of a heap were recognized
-	bool lower;   // the dump is cut: counts are lower bounds
-	bool partial; // stopped before the end
+	const char *size_classes; // whose arrays' bytes are rounded up; NULL: none is known
+	bool walked;		  // objects in free chunks of a heap were recognized
+	bool lists_known;	  // and all that are in threads' caches and fastbins
+	bool lower;		  // the dump is cut: counts are lower bounds
+	bool partial;		  // stopped before the end
 };
 
 // Find the types in image from what the pass over it has gathered. On success *ret is the caller's,
