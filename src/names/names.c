@@ -428,7 +428,7 @@ static bool is_chunk_size(uint64_t value, unsigned word_size)
 {
 	const uint64_t size = value & ~(uint64_t)7;
 	return (value & 7) == 1 && size >= 4 * (uint64_t)word_size &&
-	       size % (2 * (uint64_t)word_size) == 0 && size < 128 * 1024;
+	       size % (2 * (uint64_t)word_size) == 0 && size < (uint64_t)128 * 1024;
 }
 
 static void names_add_number(struct names *names, uint64_t value)

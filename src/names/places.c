@@ -169,12 +169,12 @@ static bool piece_add_arenas(struct builder *builder, const struct piece *piece)
 	for (; address >= piece->start && address < piece->end && builder->arenas_left > 0;
 		address += most) {
 		const uint64_t next = image_next(builder->image, address);
+		builder->arenas_left--;
 		if (next > address) {
 			// The loop goes on from the last such place before what is there.
 			address += min_u64(next - 1, piece->end - 1) / most * most - address;
 			continue;
 		}
-		builder->arenas_left--;
 		const uint64_t size = arena_size(builder, address);
 		const uint64_t end = min_u64(piece->end, add_saturated(address, size));
 		if (size == 0)
