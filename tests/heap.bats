@@ -119,7 +119,7 @@ walk() {
 
 @test "another allocator is not taken for malloc" {
 	local path name
-	for name in libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2; do
+	for name in libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so; do
 		path=$(ldconfig -p | awk -v name="$name" 'index($1, name) == 1 { print $NF; exit }')
 		[ -n "$path" ] || continue
 		output=$("$heap" "$(fixture "heap.$name.core" dump -k @ env LD_PRELOAD="$path" "$(heap_program)" @.json 2 2000 still)")

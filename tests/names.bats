@@ -70,7 +70,7 @@ build_id() {
 	little leak
 	kernel_core -f 0x37 core ./leak
 	rm leak
-	topleak -0 core
+	topleak -0 -k data core
 	has_row 'vtable for A\+16 \(leak\)'
 	topleak -0 -ojson core
 	is '.modules | any(.main and .state == "missing")'

@@ -3,7 +3,7 @@
 // it takes, and the block's address, from standard input. Prints each that is wrong, and fails if
 // any is, or if none came.
 //
-//   test-sizes ALLOCATOR
+//   test-sizes LIBRARY
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -285,26 +285,26 @@ guest() {
 	needs musl-gcc
 	topleak -0 --types "$(fixture structs.musl.core dump -k @ \
 		"$(fixture structs.musl musl-gcc -O1 -o @ "$repo/fixtures/structs.c")")"
-	# What musl gives away of the program's own pages is data.
-	rows | awk 'NR == 1 { ok += $1 >= 1992 && $1 <= 2000 && $2 == 144 && $4 == "session_methods" }
-		NR == 2 { ok += $1 >= 2992 && $1 <= 3000 && $2 == 64 && $4 == "stream_methods" }
-		NR == 3 { ok += $1 >= 992 && $1 <= 1000 && $2 == 80 && $4 == "timer_fire" }
+	# musl gives away what is left of the last page of the program's own data, and that is no heap.
+	rows | awk 'NR == 1 { ok += $1 >= 2000 - 4096 / 144 && $1 <= 2000 && $2 == 144 && $4 == "session_methods" }
+		NR == 2 { ok += $1 >= 3000 - 4096 / 64 && $1 <= 3000 && $2 == 64 && $4 == "stream_methods" }
+		NR == 3 { ok += $1 >= 1000 - 4096 / 80 && $1 <= 1000 && $2 == 80 && $4 == "timer_fire" }
 		END { exit ok != 3 }' || { echo "$output" && false; }
 }
 
 @test "the size classes of allocators, against what these say of themselves" {
-	local tool=${TOPLEAK%/*}/test-sizes allocator path any=
+	local tool=${TOPLEAK%/*}/test-sizes name path any=
 	[ -x "$tool" ] || skip "no test-sizes: make check"
-	for allocator in "jemalloc libjemalloc.so.2" "tcmalloc libtcmalloc_minimal.so.4" "mimalloc libmimalloc.so"; do
-		path=$(library "${allocator#* }")
+	for name in libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so; do
+		path=$(library "$name")
 		[ -n "$path" ] || continue
-		any=1
+		path=$(realpath -- "$path") any=1
 		LD_PRELOAD=$path "$(fixture sizes "${CC:-cc}" -O1 -o @ "$repo/fixtures/sizes.c")" |
-			env -u LD_PRELOAD "$tool" "${allocator% *}"
+			env -u LD_PRELOAD "$tool" "${path##*/}"
 	done
 	if command -v musl-gcc >/dev/null; then
 		any=1
-		"$(fixture sizes.musl musl-gcc -O1 -o @ "$repo/fixtures/sizes.c")" | "$tool" musl
+		"$(fixture sizes.musl musl-gcc -O1 -o @ "$repo/fixtures/sizes.c")" | "$tool" libc.so
 	fi
 	[ -n "$any" ] || skip "no allocator but glibc's"
 }
@@ -361,8 +361,9 @@ arrays_right() {
 	echo '#include <openssl/ssl.h>' | "${CC:-cc}" -E -o /dev/null -x c - 2>/dev/null || skip "no OpenSSL"
 	topleak -0 --types "$(fixture openssl.core dump -k @ \
 		"$(fixture openssl "${CC:-cc}" -O1 -o @ "$repo/fixtures/openssl.c" -lssl -lcrypto)")"
-	rows | awk '$1 >= 700 && $1 <= 702 && $4 ~ /libssl/ && $5 == "@+8" { ssl++ }
-		$1 >= 1400 && $1 <= 1402 && $4 ~ /libcrypto/ && $5 == "@+8" { bio++ }
+	# Where the methods are, and how many BIOs an SSL object has, depends on the version (3.0, 3.5).
+	rows | awk '$1 >= 700 && $1 <= 702 && $4 ~ /libssl/ && $5 ~ /^@\+(8|16)$/ { ssl++ }
+		($1 >= 1400 && $1 <= 1402 || $1 >= 2100 && $1 <= 2102) && $4 ~ /libcrypto/ && $5 == "@+8" { bio++ }
 		END { exit !(ssl && bio) }' || { echo "$output" && false; }
 }
 

@@ -103,7 +103,7 @@ uint64_t fence_size(const struct window *window, const struct stretch *stretch, 
 	if (stretch->arena != 0) {
 		// At the end of a heap of a further arena, but for what alignment leaves.
 		const uint64_t size = first & ~(uint64_t)PREV_INUSE;
-		return (size == header || first == (2 * header | PREV_INUSE)) &&
+		return (size == header || size == 2 * header) &&
 				       window_word(window, address + size + word, &second) &&
 				       second == PREV_INUSE && stretch->end - address < 5 * header
 			       ? stretch->end - address

@@ -114,6 +114,18 @@ static uint64_t mimalloc_round(const struct size_classes *classes, uint64_t size
 	return round_up(size, size < 32 * MIB ? MIB : 4 * MIB);
 }
 
+static uint64_t mimalloc3_round(const struct size_classes *classes, uint64_t size, bool mapped)
+{
+	const uint64_t word = classes->word;
+	if (size <= 128 * KIB)
+		return mimalloc_round(classes, size, mapped);
+	if (size <= MIB)
+		return round_quarter(size, word);
+	if (size < 8 * MIB)
+		return round_up(size, size < 2 * MIB ? 64 * KIB : 256 * KIB);
+	return mimalloc_round(classes, size, mapped);
+}
+
 // ---- musl
 
 #define MUSL_UNIT ((uint64_t)16)
@@ -169,6 +181,7 @@ static const struct known known[] = {
 		TCMALLOC_PAGE, TCMALLOC_PAGE},
 	{"mimalloc", "libmimalloc.so.2", "mi_version", mimalloc_round, NULL, 128 * KIB, 4 * KIB,
 		64 * KIB},
+	{"mimalloc", "libmimalloc.so.3", "mi_version", mimalloc3_round, NULL, UINT64_MAX, 128, 1},
 	{"musl", "ld-musl-", "__malloc_alloc_meta", musl_round, musl_list, 0, 0, MUSL_UNIT},
 	{"musl", "libc.musl-", "__malloc_alloc_meta", musl_round, musl_list, 0, 0, MUSL_UNIT},
 };
@@ -228,14 +241,12 @@ void size_classes_find(struct names *names, unsigned word, struct size_classes *
 		classes_init(found, word, ret);
 }
 
-bool size_classes_init(const char *allocator, unsigned word, struct size_classes *ret)
+bool size_classes_init(const char *library, unsigned word, struct size_classes *ret)
 {
-	for (size_t i = 0; i < KNOWN_COUNT; i++)
-		if (strcmp(allocator, known[i].allocator) == 0) {
-			classes_init(&known[i], word, ret);
-			return true;
-		}
-	return false;
+	const struct known *found = known_by_file(library);
+	if (found != NULL)
+		classes_init(found, word, ret);
+	return found != NULL;
 }
 
 uint64_t size_class_round(const struct size_classes *classes, uint64_t size, bool mapped)

@@ -14,6 +14,9 @@
 // - mimalloc 2, src/page-queue.c of 2.0.9, mi_bin: words up to 8, two at a time, then four classes
 //   for each doubling; above 128 KiB src/os.c, _mi_os_good_alloc_size, and src/segment.c,
 //   mi_segments_page_alloc: whole slices of 64 KiB, or 512 KiB where it is more than that.
+//   mimalloc 3, as 3.0.1 does it: the classes go on up to 1 MiB, larger blocks are as
+//   _mi_os_good_alloc_size says, and all begin at multiples of 128 at most. Linked statically, it
+//   is taken for mimalloc 2.
 // - musl 1.2.1 and later, src/malloc/mallocng of 1.2.3, malloc.c and meta.h: multiples of 16, four
 //   for each doubling, near 2^n / 7, 6, 5, 4; four bytes of each are a header; from 131052 bytes on
 //   whole pages, below that too if it saves memory, but for many blocks of a size. The first few of
@@ -41,8 +44,8 @@ struct size_classes {
 // The classes of the allocator whose library a process with words of so many bytes had loaded, or
 // whose symbols its program has. Without one, ret->allocator is NULL.
 void size_classes_find(struct names *names, unsigned word, struct size_classes *ret);
-// By the allocator's name; false if it is not known.
-bool size_classes_init(const char *allocator, unsigned word, struct size_classes *ret);
+// Those of the allocator in a library with this name; false if none is known by it.
+bool size_classes_init(const char *library, unsigned word, struct size_classes *ret);
 
 // The bytes that an object of size bytes takes; size itself if no allocator is known. mapped: it
 // may have pages of its own.
