@@ -169,7 +169,7 @@ static void bin_sizes(
 	*most = ((uint64_t)2 << power) - 1;
 }
 
-// Whether the first chunks of all lists of a cache are what they should be.
+// Whether the first chunks of most lists of a cache are what they should be.
 static bool cache_is_sound(const struct follower *follower, const struct layout *layout,
 	const struct cache *cache, unsigned alignment)
 {
@@ -184,7 +184,8 @@ static bool cache_is_sound(const struct follower *follower, const struct layout 
 		right += sound;
 		wrong += !sound;
 	}
-	return right > 0 && (wrong == 0 || (wrong == 1 && right > 1));
+	// One damaged size can hide several of them.
+	return right > wrong && (wrong == 0 || right > 1);
 }
 
 static void cache_follow(struct follower *follower, uint64_t address)
