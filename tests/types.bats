@@ -43,14 +43,20 @@ with_allocator() {
 	local path
 	path=$(library "$2")
 	[ -n "$path" ] || skip "no $2"
-	right "$(types_core "$1" "$path")" -a -f
+	right "$(types_core "$1" "$path")" -a -f "${@:3}"
 	topleak -0 --types "$(types_core "$1" "$path")"
 	contains "$output" "deleted objects"
 }
 
 @test "jemalloc: the same" { with_allocator jemalloc libjemalloc.so.2; }
 @test "tcmalloc: the same" { with_allocator tcmalloc libtcmalloc_minimal.so.4; }
-@test "mimalloc: the same" { with_allocator mimalloc libmimalloc.so; }
+@test "mimalloc: the same" {
+	local path
+	path=$(library libmimalloc.so)
+	# mimalloc 3 does not align blocks to what their size divides by.
+	[[ $(realpath -- "$path") == *.so.3* ]] && set -- -b
+	with_allocator mimalloc libmimalloc.so "$@"
+}
 
 @test "a stripped program: the same" {
 	needs strip
@@ -116,7 +122,7 @@ Member 1200 0"
 	contains "$output" "keeps for reuse counts too"
 	zstd -qf -o "$BATS_TEST_TMPDIR/core.zst" "$(fixture freed.core dump -k @ "$program")"
 	topleak -0 --types -n 1000 -ojson "$BATS_TEST_TMPDIR/core.zst"
-	is '(.types[] | select(.name == "Both") | .count == 1200 and .secondary == 3000) and (.totals.lists_known | not)'
+	is '(.types[] | select(.name == "Both") | .sites.heap == 1200 and .secondary == 3000) and (.totals.lists_known | not)'
 }
 
 @test "what is left of objects that failed while they were made counts for none of their bases" {
