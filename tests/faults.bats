@@ -136,7 +136,7 @@ nameless() {
 	chmod a+rx . && chmod a+r core
 	# The build may be where not everybody may go.
 	cp "$TOPLEAK" topleak
-	run --separate-stderr -0 as_other bash -c 'ulimit -u 1; exec "$@"' - ./topleak --no-names -j 2 -n 1 core
+	run --separate-stderr -0 as_other prlimit --nproc=1 ./topleak --no-names -j 2 -n 1 core
 	equal "$output" "0x0000000000001001 : 778"
 	run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 1; "$@" >out' - "$TOPLEAK" --no-names -n 5000 core
 	[ "$status" -eq 1 ]
