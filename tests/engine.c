@@ -377,6 +377,26 @@ static int cases_run(uint64_t cases, uint64_t seed)
 
 // ---- more than 2^32 equal words
 
+// Counts in the least memory that the program allows. Prints what went wrong.
+static bool least_memory_count(
+	const struct count_source *source, size_t top, struct count_result *ret)
+{
+	static const atomic_int stop;
+	const struct count_options options = {
+		.top = top,
+		.min_count = 1,
+		.word_size = 8,
+		.memory = COUNT_MEMORY_MIN,
+		.threads = 2,
+		.stop = &stop,
+	};
+	struct error err = {0};
+	const bool ok = count_words(source, &options, &err, ret);
+	if (!ok)
+		printf("%s\n", err.text);
+	return ok;
+}
+
 struct huge {
 	atomic_size_t blocks;
 };
@@ -413,7 +433,6 @@ static int huge_next(void *context, void *buffer, struct count_block *ret, struc
 static int huge_run(bool sample)
 {
 	struct huge huge = {0};
-	static const atomic_int stop;
 	const uint64_t words = (uint64_t)HUGE_BLOCK * HUGE_BLOCKS;
 	const struct count_source source = {
 		.context = &huge,
@@ -421,20 +440,9 @@ static int huge_run(bool sample)
 		.next = huge_next,
 		.words = sample ? words : 1,
 	};
-	const struct count_options options = {
-		.top = 1,
-		.min_count = 1,
-		.word_size = 8,
-		.memory = (size_t)16 << 20,
-		.threads = 2,
-		.stop = &stop,
-	};
 	struct count_result result;
-	struct error err = {0};
-	if (!count_words(&source, &options, &err, &result)) {
-		printf("%s\n", err.text);
+	if (!least_memory_count(&source, 1, &result))
 		return 1;
-	}
 	const bool right = result.row_count == 1 && result.rows[0].count == words;
 	if (!right)
 		wrong("count", 0, result.row_count == 1 ? result.rows[0].count : 0, words);
@@ -501,27 +509,15 @@ static int heap_next(void *context, void *buffer, struct count_block *ret, struc
 static int passes_run(size_t top, unsigned most)
 {
 	struct heap heap = {0};
-	static const atomic_int stop;
 	const struct count_source source = {
 		.context = &heap,
 		.start = heap_start,
 		.next = heap_next,
 		.words = 1, // no sample: what it would tell is not there in a longer stream
 	};
-	const struct count_options options = {
-		.top = top,
-		.min_count = 1,
-		.word_size = 8,
-		.memory = COUNT_MEMORY_MIN,
-		.threads = 2,
-		.stop = &stop,
-	};
 	struct count_result result;
-	struct error err = {0};
-	if (!count_words(&source, &options, &err, &result)) {
-		printf("%s\n", err.text);
+	if (!least_memory_count(&source, top, &result))
 		return 1;
-	}
 	printf("%zu rows, the last %" PRIu64 " times: %u passes\n", top,
 		result.rows[result.row_count - 1].count, result.passes);
 	const bool right = result.row_count == top && result.passes <= most;

@@ -9,7 +9,11 @@
 
 #define LIBRARY "libdebuginfod.so.1"
 // Seconds in all: an answer that takes longer is not worth waiting for.
-#define TIME_MAX 10.0
+// Seconds, in all. Later libraries (0.192) do not ask the progress function while a server is
+// silent, so they are told as well.
+#define TIME_MAX 10
+#define TIME_TEXT(seconds) TIME_TEXT_(seconds)
+#define TIME_TEXT_(seconds) #seconds
 
 // As in elfutils/debuginfod.h, which is not needed to build.
 typedef struct debuginfod_client client;
@@ -91,6 +95,9 @@ struct debuginfod *debuginfod_create(struct diag *diag)
 		diag_warn(diag, "--debuginfod: DEBUGINFOD_URLS names no server; set it");
 		return NULL;
 	}
+	// What the user has set stays. No thread is running yet.
+	setenv("DEBUGINFOD_TIMEOUT", TIME_TEXT(TIME_MAX), 0);
+	setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0);
 	struct debuginfod *debuginfod = calloc(1, sizeof *debuginfod);
 	if (debuginfod == NULL)
 		return NULL;
