@@ -63,10 +63,11 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		options->progress == WHEN_ALWAYS ||
 		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
 	progress_init(&dump.progress, watched ? stderr : NULL);
-	const bool saved = types_are_saved(options, path);
-	bool ok = saved ? answer_saved_types(&dump, path, report, err)
-			: dump_open(&dump, path, exe, err);
-	if (ok && !saved)
+	bool ok;
+	if (table_is_saved(options, path))
+		ok = options->leaks ? answer_saved_leaks(&dump, path, report, err)
+				    : answer_saved_types(&dump, path, report, err);
+	else if ((ok = dump_open(&dump, path, exe, err)))
 		ok = options->types	   ? answer_types(&dump, report, err)
 		     : options->leaks	   ? answer_leaks(&dump, report, err)
 		     : options->owners	   ? answer_owners(&dump, report, err)

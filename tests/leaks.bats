@@ -156,6 +156,31 @@ odd-address kept direct"
 	fails "$saved" "--types -ojson"
 }
 
+@test "--diff: the new side is a saved result, too: the same as from the dump" {
+	needs jq
+	local core other side expected saved=$BATS_TEST_TMPDIR/new.json
+	core=$(lost_core plain 0)
+	other=$(lost_core threads 5)
+	"$TOPLEAK" --leaks -n 1000000 -ojson "$core" >"$saved.old"
+	"$TOPLEAK" --leaks -n 1000000 -ojson "$other" >"$saved"
+	for side in "$core" "$saved.old"; do
+		topleak -0 --leaks --diff "$side" -n 1000 -ojson "$other"
+		expected=$(jq -c 'del(.input.path, .input.format)' <<<"$output")
+		topleak -0 --leaks --diff "$side" -n 1000 -ojson "$saved"
+		equal "$(jq -c 'del(.input.path, .input.format)' <<<"$output")" "$expected"
+		is '.input.format == "json" and .totals.direct_count > 0 and ([.types[].direct_count] | add) > 0'
+		! python3 -c 'import jsonschema' 2>/dev/null ||
+			validate "$repo/share/topleak.schema.json" <<<"$output"
+		topleak -0 --leaks --diff "$side" "$other"
+		expected=$output
+		topleak -0 --leaks --diff "$side" "$saved"
+		equal "$output" "$expected"
+	done
+	# Of another question.
+	topleak -1 --types --diff "$core" "$saved"
+	fails "$saved" "--types -ojson"
+}
+
 @test "a core that is cut: what is there, with the caveat" {
 	local core cut=$BATS_TEST_TMPDIR/cut part
 	core=$(lost_core plain 0)

@@ -420,6 +420,10 @@ arrays_right() {
 		topleak -0 --types --diff "$side" "$saved"
 		equal "$output" "$expected"
 	done
+	# The allocator is kept, too.
+	sed 's/"size_classes":null/"size_classes":"jemalloc"/' <"$saved" >"$saved.jemalloc"
+	topleak -0 --types --diff "$old" -ojson "$saved.jemalloc"
+	is '.totals.size_classes == "jemalloc"'
 	"$TOPLEAK" --types -n 3 -ojson "$new" >"$saved"
 	topleak -0 --types --diff "$old" "$saved"
 	contains "$stderr" "$saved: has only 3 of"

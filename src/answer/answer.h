@@ -60,10 +60,12 @@ void dump_time(const struct dump *dump, unsigned passes, unsigned threads);
 
 // The table of types, or what grew in it.
 bool answer_types(struct dump *dump, struct report *report, struct error *err);
-// Whether --diff is to compare what --types -ojson wrote of a dump, not a dump itself.
-bool types_are_saved(const struct options *options, const char *path);
+// Whether --diff is to compare what --types or --leaks -ojson wrote of a dump, not a dump itself.
+bool table_is_saved(const struct options *options, const char *path);
 // What grew until then; dump was not opened.
 bool answer_saved_types(
+	struct dump *dump, const char *path, struct report *report, struct error *err);
+bool answer_saved_leaks(
 	struct dump *dump, const char *path, struct report *report, struct error *err);
 // The table of objects that nothing reaches any more, or what grew in it.
 bool answer_leaks(struct dump *dump, struct report *report, struct error *err);

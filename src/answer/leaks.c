@@ -127,3 +127,9 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 	saved_deinit(&saved);
 	return ok;
 }
+
+bool answer_saved_leaks(
+	struct dump *dump, const char *path, struct report *report, struct error *err)
+{
+	return table_answer_saved(dump, path, leaks_find_old, report, err);
+}

@@ -15,6 +15,10 @@ typedef bool table_find(struct dump *dump, struct error *err, struct types_resul
 bool table_load_old(const struct dump *now, const char *mode, table_find *find, struct error *err,
 	struct saved *ret);
 
+// Report what grew until the result that is saved at path, of the question that is asked.
+bool table_answer_saved(struct dump *dump, const char *path, table_find *find,
+	struct report *report, struct error *err);
+
 // Report the rows, or what grew since the saved ones. leaks: of lost objects; NULL: of all.
 bool table_report(const struct dump *dump, struct types_result *result,
 	const struct report_leaks *leaks, const struct saved *saved, struct report_head *head,

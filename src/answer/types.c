@@ -296,6 +296,100 @@ bool table_report(const struct dump *dump, struct types_result *result,
 	return ok && report_flush(report, err);
 }
 
+// ---- a saved result in place of the dump
+
+static struct report_head saved_head(const struct saved *saved, const char *mode, const char *path,
+	bool redact, const struct report_module *modules)
+{
+	return (struct report_head){
+		.mode = mode,
+		.version = TOPLEAK_VERSION,
+		.names = true,
+		.input =
+			{
+				.path = path,
+				.format = "json",
+				.elf_class = saved->elf_class,
+				.byte_order = saved->byte_order,
+				.machine = saved->machine,
+				.command = redact ? NULL : saved->command,
+				.signal = saved->signal,
+				.pid = saved->pid,
+				.signal_number = saved->signal_number,
+				.threads = saved->threads,
+			},
+		.scanned =
+			{
+				.segments = saved->segments,
+				.bytes_saved = saved->bytes_saved,
+				.bytes_not_saved = saved->bytes_not_saved,
+				.bytes_missing = saved->bytes_missing,
+				.words = saved->words,
+				.word_size = saved->word_size,
+				.partial = saved->result.partial,
+			},
+		.memory = {saved->heap, saved->anon, saved->stacks, saved->files, true},
+		.modules = modules,
+		.module_count = saved->module_count,
+	};
+}
+
+static struct report_leaks saved_totals(const struct saved *saved)
+{
+	return (struct report_leaks){
+		.lost_count = saved->result.named_count,
+		.lost_bytes = saved->result.named_bytes,
+		.direct_count = saved->leaks.direct_count,
+		.direct_bytes = saved->leaks.direct_bytes,
+		.used_count = saved->leaks.used_count,
+		.used_bytes = saved->leaks.used_bytes,
+		.free_bytes = saved->leaks.free_bytes,
+		.unwalked_bytes = saved->leaks.unwalked_bytes,
+		.breaks = saved->leaks.breaks,
+		.break_address = saved->leaks.break_address,
+		.unread_bytes = saved->leaks.unread_bytes,
+		.allocator = "glibc",
+		.exact = saved->leaks.exact,
+	};
+}
+
+bool table_is_saved(const struct options *options, const char *path)
+{
+	return (options->types || options->leaks) && options->diff != NULL && saved_is(path);
+}
+
+bool table_answer_saved(struct dump *dump, const char *path, table_find *find,
+	struct report *report, struct error *err)
+{
+	const bool lost = dump->options->leaks;
+	const char *mode = lost ? "leaks" : "types";
+	struct saved now = {0}, old = {0};
+	struct report_module *modules = NULL;
+	bool ok = saved_load(path, mode, err, &now) && table_load_old(dump, mode, find, err, &old);
+	if (ok) {
+		modules = calloc(now.module_count + 1, sizeof *modules);
+		ok = modules != NULL || error_memory(err);
+	}
+	if (ok && now.result.count < now.types)
+		saved_warn(dump, path, &now);
+	for (size_t i = 0; ok && i < now.module_count; i++) {
+		const struct saved_module *of = &now.modules[i];
+		modules[i] = (struct report_module){of->path, of->state, of->file, of->build_id,
+			of->file_build_id, of->start, of->end, of->bias, of->is_main, false, false};
+	}
+	if (ok) {
+		const struct report_leaks totals = saved_totals(&now);
+		struct report_head head = saved_head(&now, lost ? "leaks-diff" : "types-diff", path,
+			dump->options->redact, modules);
+		ok = table_report(
+			dump, &now.result, lost ? &totals : NULL, &old, &head, report, err);
+	}
+	free(modules);
+	saved_deinit(&now);
+	saved_deinit(&old);
+	return ok;
+}
+
 // ---- the whole
 
 static bool types_find_old(struct dump *dump, struct error *err, struct types_result *ret)
@@ -330,71 +424,8 @@ bool answer_types(struct dump *dump, struct report *report, struct error *err)
 	return ok;
 }
 
-bool types_are_saved(const struct options *options, const char *path)
-{
-	return options->types && options->diff != NULL && saved_is(path);
-}
-
-static struct report_head saved_head(const struct saved *saved, const char *path, bool redact,
-	const struct report_module *modules)
-{
-	return (struct report_head){
-		.mode = "types-diff",
-		.version = TOPLEAK_VERSION,
-		.names = true,
-		.input =
-			{
-				.path = path,
-				.format = "json",
-				.elf_class = saved->elf_class,
-				.byte_order = saved->byte_order,
-				.machine = saved->machine,
-				.command = redact ? NULL : saved->command,
-				.signal = saved->signal,
-				.pid = saved->pid,
-				.signal_number = saved->signal_number,
-				.threads = saved->threads,
-			},
-		.scanned =
-			{
-				.segments = saved->segments,
-				.bytes_saved = saved->bytes_saved,
-				.bytes_not_saved = saved->bytes_not_saved,
-				.bytes_missing = saved->bytes_missing,
-				.words = saved->words,
-				.word_size = saved->word_size,
-				.partial = saved->result.partial,
-			},
-		.memory = {saved->heap, saved->anon, saved->stacks, saved->files, true},
-		.modules = modules,
-		.module_count = saved->module_count,
-	};
-}
-
 bool answer_saved_types(
 	struct dump *dump, const char *path, struct report *report, struct error *err)
 {
-	struct saved now = {0}, old = {0};
-	struct report_module *modules = NULL;
-	bool ok = saved_load(path, "types", err, &now) &&
-		  table_load_old(dump, "types", types_find_old, err, &old);
-	if (ok) {
-		modules = calloc(now.module_count + 1, sizeof *modules);
-		ok = modules != NULL || error_memory(err);
-	}
-	if (ok && now.result.count < now.types)
-		saved_warn(dump, path, &now);
-	for (size_t i = 0; ok && i < now.module_count; i++) {
-		const struct saved_module *of = &now.modules[i];
-		modules[i] = (struct report_module){of->path, of->state, of->file, of->build_id,
-			of->file_build_id, of->start, of->end, of->bias, of->is_main, false, false};
-	}
-	if (ok) {
-		struct report_head head = saved_head(&now, path, dump->options->redact, modules);
-		ok = table_report(dump, &now.result, NULL, &old, &head, report, err);
-	}
-	free(modules);
-	saved_deinit(&now);
-	saved_deinit(&old);
-	return ok;
+	return table_answer_saved(dump, path, types_find_old, report, err);
 }

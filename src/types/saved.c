@@ -138,6 +138,8 @@ static bool type_load(const json_t *object, struct type *ret)
 		.secondary = member_number(object, "secondary"),
 		.embedded = member_number(object, "embedded"),
 		.freed = member_number(object, "freed"),
+		.direct = member_number(object, "direct_count"),
+		.direct_bytes = member_number(object, "direct_bytes"),
 	};
 	for (size_t i = 0; i < json_array_size(examples) && i < EXAMPLES_MAX; i++)
 		ret->examples[ret->example_count++] = value_address(json_array_get(examples, i));
@@ -198,14 +200,6 @@ static bool modules_load(const json_t *modules, struct error *err, struct saved 
 	return true;
 }
 
-static const char *size_classes_of(const json_t *totals)
-{
-	struct size_classes classes;
-	return size_classes_init(member_text(totals, "size_classes"), 8, &classes)
-		       ? classes.allocator
-		       : NULL;
-}
-
 static void totals_load(const json_t *totals, struct types_result *ret)
 {
 	const json_t *sizes = json_object_get(totals, "malloc_sizes");
@@ -217,13 +211,32 @@ static void totals_load(const json_t *totals, struct types_result *ret)
 	ret->left_out = member_number(totals, "left_out");
 	ret->walked = member_is_true(totals, "free_known");
 	ret->lists_known = member_is_true(totals, "lists_known");
-	ret->size_classes = size_classes_of(totals);
+	ret->size_classes = size_classes_allocator(member_text(totals, "size_classes"));
 	ret->lower = member_is_true(totals, "lower_bounds");
 	for (size_t i = 0; i < json_array_size(sizes) && i < SIZE_FIELDS_MAX; i++) {
 		const json_t *size = json_array_get(sizes, i);
 		ret->fields[ret->field_count++] = (struct size_field){
 			member_address(size, "value"), member_number(size, "count")};
 	}
+}
+
+static void leaks_load(const json_t *totals, struct saved *ret)
+{
+	ret->leaks = (struct saved_leaks){
+		.direct_count = member_number(totals, "direct_count"),
+		.direct_bytes = member_number(totals, "direct_bytes"),
+		.used_count = member_number(totals, "used_count"),
+		.used_bytes = member_number(totals, "used_bytes"),
+		.free_bytes = member_number(totals, "free_bytes"),
+		.unwalked_bytes = member_number(totals, "unwalked_bytes"),
+		.breaks = member_number(totals, "breaks"),
+		.break_address = member_address(totals, "break_address"),
+		.unread_bytes = member_number(totals, "unread_bytes"),
+		.exact = member_is_true(totals, "exact_pointers"),
+	};
+	ret->result.named_count = member_number(totals, "lost_count");
+	ret->result.named_bytes = member_number(totals, "lost_bytes");
+	ret->result.heap_bytes = ret->leaks.used_bytes;
 }
 
 static void input_load(const json_t *input, struct saved *ret)
@@ -266,6 +279,8 @@ static bool result_load(const json_t *root, const char *path, const char *mode, 
 			"%s: is JSON, but not what --%s -ojson of this version writes", path, mode);
 	ret->types = member_number(totals, "types");
 	totals_load(totals, &ret->result);
+	if (strcmp(mode, "leaks") == 0)
+		leaks_load(totals, ret);
 	input_load(json_object_get(root, "input"), ret);
 	scanned_load(json_object_get(root, "scanned"), json_object_get(root, "memory"), ret);
 	ret->path = strdup(member_text(json_object_get(root, "input"), "path"));

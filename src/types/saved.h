@@ -17,8 +17,17 @@ struct saved_module {
 	bool is_main;
 };
 
+// Of all lost objects, of all in use, and of the heap; bytes, but for counts.
+struct saved_leaks {
+	uint64_t direct_count, direct_bytes;
+	uint64_t used_count, used_bytes, free_bytes, unwalked_bytes, unread_bytes;
+	uint64_t breaks, break_address;
+	bool exact;
+};
+
 struct saved {
 	struct types_result result;
+	struct saved_leaks leaks; // if the mode is "leaks"; how many are lost is in result
 	// Of the dump. Texts live as long as the struct; NULL: not known. pid: -1: not known.
 	const char *byte_order, *machine, *command, *signal;
 	unsigned elf_class, threads;

@@ -249,6 +249,14 @@ bool size_classes_init(const char *library, unsigned word, struct size_classes *
 	return found != NULL;
 }
 
+const char *size_classes_allocator(const char *name)
+{
+	for (size_t i = 0; i < KNOWN_COUNT; i++)
+		if (strcmp(name, known[i].allocator) == 0)
+			return known[i].allocator;
+	return NULL;
+}
+
 uint64_t size_class_round(const struct size_classes *classes, uint64_t size, bool mapped)
 {
 	return classes->allocator != NULL && size > 0 ? classes->round(classes, size, mapped)

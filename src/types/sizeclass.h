@@ -46,6 +46,8 @@ struct size_classes {
 void size_classes_find(struct names *names, unsigned word, struct size_classes *ret);
 // Those of the allocator in a library with this name; false if none is known by it.
 bool size_classes_init(const char *library, unsigned word, struct size_classes *ret);
+// The allocator of this name, as struct size_classes has it; NULL if none is called so.
+const char *size_classes_allocator(const char *name);
 
 // The bytes that an object of size bytes takes; size itself if no allocator is known. mapped: it
 // may have pages of its own.
