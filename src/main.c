@@ -75,6 +75,7 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		     : find_asked(options) ? answer_find(&dump, report, err)
 					   : answer_words(&dump, report, err);
 	progress_clear(&dump.progress);
+	ok = ok && (dump.image == NULL || image_unchanged(dump.image, err));
 	dump_close(&dump);
 	return ok;
 }

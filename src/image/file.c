@@ -158,7 +158,7 @@ bool file_read(
 bool file_changed(const struct file *file)
 {
 	struct stat status;
-	return file->ops == &disk_ops && fstat(file->fd, &status) == 0 &&
+	return file->fd >= 0 && fstat(file->fd, &status) == 0 && S_ISREG(status.st_mode) &&
 	       (status.st_mtim.tv_sec != file->modified.tv_sec ||
 		       status.st_mtim.tv_nsec != file->modified.tv_nsec);
 }

@@ -33,7 +33,7 @@ struct file {
 	bool piped;	  // from standard input or a pipe
 	bool in_order;	  // only its beginning can be read at an offset, all of it as a stream only
 	struct stream *stream;	  // NULL: none; owned
-	int fd;			  // of a file on disk; -1: none
+	int fd;			  // what is read; closed with the file; -1: none
 	uint64_t base;		  // in fd, where the dump begins
 	struct timespec modified; // when it was opened, the time of the last change
 	void *context;		  // of other sources

@@ -302,14 +302,18 @@ static void image_finish_live(struct image *image, struct diag *diag)
 		image->info.path, count, count == 1 ? "" : "s", size_format(bytes).text);
 }
 
+bool image_unchanged(const struct image *image, struct error *err)
+{
+	return !file_changed(&image->file) || error_set(err,
+						      "%s: was written to while it was read: what "
+						      "was printed may be wrong; run it "
+						      "again when the dump is complete",
+						      image->info.path);
+}
+
 void image_finish(struct image *image, struct diag *diag)
 {
 	struct image_info *info = &image->info;
-	if (file_changed(&image->file))
-		diag_warn(diag,
-			"%s: was written to while it was read: counts may be wrong; run it again "
-			"when the dump is complete",
-			info->path);
 	if (info->live)
 		image_finish_live(image, diag);
 	if (!image->file.in_order)

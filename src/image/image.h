@@ -124,6 +124,9 @@ void image_close(struct image *image);
 // unpacked, only then can be known where it ends, and so which bytes are present, and what is wrong
 // with it. Before that image_info takes all bytes for present.
 void image_finish(struct image *image, struct diag *diag);
+// Whether the file is still as it was when it was opened; call this when all has been read. A pipe
+// and a live process count as unchanged.
+bool image_unchanged(const struct image *image, struct error *err);
 const struct image_info *image_info(const struct image *image);
 
 // Read up to size bytes of memory at address into buffer. Returns the number of bytes that the

@@ -414,7 +414,6 @@ bool stream_open(struct file *file, const struct input *input, enum packing pack
 	}
 	file->ops = &stream_ops;
 	file->stream = stream;
-	file->fd = -1;
 	file->size = stream->size;
 	file->in_order = stream->size == FILE_SIZE_UNKNOWN;
 	return true;
