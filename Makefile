@@ -136,7 +136,7 @@ asan:
 tsan:
 	$(MAKE) BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test-programs
 	TOPLEAK=$(BUILD)/tsan/topleak tests/run $(or $(TESTS),$(TSAN_TESTS:%=tests/%.bats))
-TSAN_TESTS := engine property find types fuzz memory inputs-pipe
+TSAN_TESTS := engine property find types heap leaks fuzz memory inputs-pipe
 
 demo:
 	scripts/setup

@@ -145,7 +145,7 @@ walk() {
 	heap_core small -- 1 100
 	heap_core arenas -- 2 60
 	for name in small arenas; do
-		timeout -s KILL 120 "$heap" ${SEED:+-s "$SEED"} -r 1500 "$fixtures/heap.$name.core"
+		limited "$heap" ${SEED:+-s "$SEED"} -r 1500 "$fixtures/heap.$name.core"
 	done
 }
 

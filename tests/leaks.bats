@@ -336,9 +336,9 @@ held() {
 		perl -e 'srand(shift); local $/; $_ = <STDIN>;
 			for (1 .. 1 + rand 300) { substr($_, rand(length), 1) = chr rand 256 } print' \
 			$((seed + round)) <"$core" >"$bad"
-		run --separate-stderr timeout 60 "$TOPLEAK" --leaks "$bad"
+		run --separate-stderr limited "$TOPLEAK" --leaks "$bad"
 		[ "$status" -le 2 ] || { echo "SEED=$((seed + round)): status $status" && false; }
-		run --separate-stderr timeout 60 "$TOPLEAK" --path "$(held tree "$core.truth" | head -n 1)" "$bad"
+		run --separate-stderr limited "$TOPLEAK" --path "$(held tree "$core.truth" | head -n 1)" "$bad"
 		[ "$status" -le 2 ] || { echo "SEED=$((seed + round)): status $status" && false; }
 	done
 	# The size of the chunk behind the first ones.

@@ -59,10 +59,12 @@ sanitized() {
 	grep -q '__[at]san_init' "$TOPLEAK"
 }
 
-# limited COMMAND...: runs it with a minute of processor time, and kills what still hangs after ten minutes; a busy
-# machine does not make a test fail
+# limited COMMAND...: runs it with a minute of processor time, or ten with a sanitizer, and kills what still hangs after
+# ten times as long; a busy machine does not make a test fail
 limited() {
-	(ulimit -t 60 && exec timeout -s KILL 600 "$@")
+	local seconds=60
+	! sanitized || seconds=600
+	(ulimit -t $seconds && exec timeout -s KILL ${seconds}0 "$@")
 }
 
 # await COMMAND...: waits until the command succeeds, ten minutes at most
