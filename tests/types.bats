@@ -477,6 +477,23 @@ arrays_right() {
 	fails "$cut" "JSON"
 }
 
+@test "--diff: a damaged saved result is refused, on either side, not taken for growth" {
+	needs jq
+	local core saved=$BATS_TEST_TMPDIR/saved.json damaged=$BATS_TEST_TMPDIR/damaged.json damage
+	core=$(fixture small.core dump @ "$(fixture small "${CXX:-c++}" -s -o @ "$repo/fixtures/small.cpp")")
+	"$TOPLEAK" --types -n 1000 -ojson "$core" >"$saved"
+	topleak -0 --types --diff "$saved" "$saved"
+	for damage in '.types[0].count = "7"' '.types[0].count = 7.5' '.types[0].count = -7' '.types[0].bytes = "7"' \
+		'del(.types[0].count)' 'del(.types[0].name)' '.types[0].kind = "kind"' '.types[0] = null' \
+		'.types[0].module = 7' '.totals.named_count = -7' 'del(.totals)' '.modules[0] = 7'; do
+		jq -c "$damage" "$saved" >"$damaged"
+		topleak -1 --types --diff "$damaged" "$saved"
+		fails "$damaged" "--types -ojson"
+		topleak -1 --types --diff "$saved" "$damaged"
+		fails "$damaged" "--types -ojson"
+	done
+}
+
 @test "--sort and --min-count" {
 	local core
 	core=$(types_core glibc)
