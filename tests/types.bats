@@ -494,6 +494,21 @@ arrays_right() {
 	done
 }
 
+@test "--diff: very many missing files take no time that grows with their square" {
+	needs jq
+	local core=$BATS_TEST_TMPDIR/core saved=$BATS_TEST_TMPDIR/saved.json many=$BATS_TEST_TMPDIR/many.json
+	mkcore "$core" 'my $n = 60_000; (segments => [{ vaddr => 0x100000000, words => [1], memsz => $n * 8192, flags => 5 }],
+		notes => [{ name => "CORE", type => 0x46494c45, desc => pack("Q<2", $n, 4096) .
+			pack("Q<*", map { 0x100000000 + $_ * 8192, 0x100001000 + $_ * 8192, 1 } 0 .. $n - 1) .
+			join("", map { "/lib/with/a/long/path/of/its/own/to/make/the/list/long/$_\0" } 1 .. $n) }])'
+	run -0 limited "$TOPLEAK" --types -n 10 -ojson "$core"
+	echo "$output" >"$saved"
+	run -0 limited "$TOPLEAK" --types -q --diff "$core" "$saved"
+	jq -c '.modules = [range(200000) | {path: "/lib/with/a/long/path/of/its/own/to/make/the/list/long/\(.)", state: "missing"}]' \
+		"$saved" >"$many"
+	run -0 limited "$TOPLEAK" --types -q --diff "$many" "$saved"
+}
+
 @test "--sort and --min-count" {
 	local core
 	core=$(types_core glibc)

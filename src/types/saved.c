@@ -227,17 +227,24 @@ static bool list_load(const json_t *array, struct error *err, struct types_resul
 // The paths of modules whose file was not there, or was another one.
 static bool missing_load(const json_t *modules, struct error *err, char **ret)
 {
+	size_t size = 0;
+	FILE *list = open_memstream(ret, &size);
+	if (list == NULL)
+		return error_memory(err);
+	bool any = false;
 	for (size_t i = 0; i < json_array_size(modules); i++) {
 		const json_t *module = json_array_get(modules, i);
 		const char *state = member_text(module, "state");
 		if (strcmp(state, "missing") != 0 && strcmp(state, "mismatch") != 0)
 			continue;
-		char *longer = NULL;
-		if (asprintf(&longer, "%s%s%s", *ret != NULL ? *ret : "", *ret != NULL ? ", " : "",
-			    member_text(module, "path")) < 0)
-			return error_memory(err);
+		fprintf(list, "%s%s", any ? ", " : "", member_text(module, "path"));
+		any = true;
+	}
+	if (fclose(list) != 0)
+		return error_memory(err);
+	if (!any) {
 		free(*ret);
-		*ret = longer;
+		*ret = NULL;
 	}
 	return true;
 }
