@@ -282,3 +282,28 @@ nt_file() {
 		topleak -0 -n 100 core
 	done
 }
+
+# peaks_below LIMIT ARG...: its private memory stays below LIMIT kilobytes
+peaks_below() {
+	run --separate-stderr -0 limited peak "$TOPLEAK" "${@:2}"
+	[ "${stderr_lines[-1]}" -lt "$1" ] || { echo "peak: ${stderr_lines[-1]} kB" && false; }
+}
+
+@test "one library mapped two thousand times has its symbols once" {
+	! sanitized || skip "sanitizers need more"
+	local symbol machine
+	"${CC:-cc}" -shared -nostdlib -Wl,--build-id -Wl,-z,noseparate-code -o lib.so -x c - < <(
+		for symbol in {1..3000}; do echo "void function$symbol(void) {}"; done) || skip "no linker for this"
+	machine=$(od -An -tu2 -j18 -N2 lib.so)
+	symbol=$(nm lib.so | sed -n 's/ T function2999$//p')
+	head -c 4096 lib.so >page
+	mkcore core "my (\$n, \$base, \$page) = (2000, 0x7f0000000000, do { local (@ARGV, \$/) = 'page'; <> });
+		machine => $machine, notes => [{ name => 'CORE', type => 0x46494c45, desc => pack('Q<2', \$n, 4096) .
+			pack('Q<*', map { (\$base + \$_ * 0x1000000) x 2, 0 } 0 .. \$n - 1) =~
+				s/(.{8})(.{8})(.{8})/\$1 . pack('Q<', 4096 + unpack 'Q<', \$2) . \$3/egsr .
+			join('', map { '$PWD/' . './' x (\$_ % 9) . qq(lib.so\0) } 1 .. \$n) }],
+		segments => [{ vaddr => 0x10000, words => [map { \$base + \$_ * 0x1000000 + 0x$symbol } 0 .. \$n - 1] },
+			map { { vaddr => \$base + \$_ * 0x1000000, bytes => \$page, memsz => 0x100000, flags => 5 } } 0 .. \$n - 1]"
+	peaks_below $((64 * 1024)) -q -n 5000 core
+	[ "$(grep -c ' : 1  function2999 (lib.so)$' <<<"$output")" -eq 2000 ]
+}

@@ -477,6 +477,38 @@ arrays_right() {
 	fails "$cut" "JSON"
 }
 
+@test "--diff: a damaged saved result is refused, on either side, not taken for growth" {
+	needs jq
+	local core saved=$BATS_TEST_TMPDIR/saved.json damaged=$BATS_TEST_TMPDIR/damaged.json damage
+	core=$(fixture small.core dump @ "$(fixture small "${CXX:-c++}" -s -o @ "$repo/fixtures/small.cpp")")
+	"$TOPLEAK" --types -n 1000 -ojson "$core" >"$saved"
+	topleak -0 --types --diff "$saved" "$saved"
+	for damage in '.types[0].count = "7"' '.types[0].count = 7.5' '.types[0].count = -7' '.types[0].bytes = "7"' \
+		'del(.types[0].count)' 'del(.types[0].name)' '.types[0].kind = "kind"' '.types[0] = null' \
+		'.types[0].module = 7' '.totals.named_count = -7' 'del(.totals)' '.modules[0] = 7'; do
+		jq -c "$damage" "$saved" >"$damaged"
+		topleak -1 --types --diff "$damaged" "$saved"
+		fails "$damaged" "--types -ojson"
+		topleak -1 --types --diff "$saved" "$damaged"
+		fails "$damaged" "--types -ojson"
+	done
+}
+
+@test "--diff: very many missing files take no time that grows with their square" {
+	needs jq
+	local core=$BATS_TEST_TMPDIR/core saved=$BATS_TEST_TMPDIR/saved.json many=$BATS_TEST_TMPDIR/many.json
+	mkcore "$core" 'my $n = 60_000; (segments => [{ vaddr => 0x100000000, words => [1], memsz => $n * 8192, flags => 5 }],
+		notes => [{ name => "CORE", type => 0x46494c45, desc => pack("Q<2", $n, 4096) .
+			pack("Q<*", map { 0x100000000 + $_ * 8192, 0x100001000 + $_ * 8192, 1 } 0 .. $n - 1) .
+			join("", map { "/lib/with/a/long/path/of/its/own/to/make/the/list/long/$_\0" } 1 .. $n) }])'
+	run -0 limited "$TOPLEAK" --types -n 10 -ojson "$core"
+	echo "$output" >"$saved"
+	run -0 limited "$TOPLEAK" --types -q --diff "$core" "$saved"
+	jq -c '.modules = [range(200000) | {path: "/lib/with/a/long/path/of/its/own/to/make/the/list/long/\(.)", state: "missing"}]' \
+		"$saved" >"$many"
+	run -0 limited "$TOPLEAK" --types -q --diff "$many" "$saved"
+}
+
 @test "--sort and --min-count" {
 	local core
 	core=$(types_core glibc)

@@ -231,18 +231,22 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 static char *modules_missing(const struct modules *modules)
 {
 	char *ret = NULL;
+	size_t size = 0;
+	FILE *list = open_memstream(&ret, &size);
+	if (list == NULL)
+		return NULL;
+	bool any = false;
 	for (size_t i = 0; i < modules->count; i++) {
 		const struct module *module = &modules->list[i];
-		char *longer = NULL;
 		if (module->state != MODULE_MISSING && module->state != MODULE_MISMATCH)
 			continue;
-		if (asprintf(&longer, "%s%s%s", ret != NULL ? ret : "", ret != NULL ? ", " : "",
-			    module->path) < 0)
-			break;
-		free(ret);
-		ret = longer;
+		fprintf(list, "%s%s", any ? ", " : "", module->path);
+		any = true;
 	}
-	return ret;
+	if (fclose(list) == 0 && any)
+		return ret;
+	free(ret);
+	return NULL;
 }
 
 static void saved_warn(const struct dump *now, const char *path, const struct saved *saved)

@@ -190,6 +190,19 @@ static char *fetch_debug_file(void *context, const struct build_id *id)
 	return debuginfod_find(context, id, DEBUGINFOD_SYMBOLS);
 }
 
+// A hostile dump can name one file as thousands of modules, each of which would have symbols of its
+// own. NULL if no other module with the file has any.
+static struct symbols *names_same_symbols(const struct names *names, const struct module *module)
+{
+	for (size_t i = 0; module->file != NULL && i < names->modules->count; i++) {
+		const struct local_file *file = names->modules->list[i].file;
+		if (names->symbols[i] != NULL && file != NULL &&
+			file->device == module->file->device && file->inode == module->file->inode)
+			return names->symbols[i];
+	}
+	return NULL;
+}
+
 // The symbols of a module, loaded when the first of its addresses is looked up. NULL if there is no
 // memory.
 static struct symbols *names_symbols(struct names *names, uint32_t index)
@@ -209,7 +222,9 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 		if (path != NULL)
 			modules_add_file(names->modules, names->image, module, path);
 	}
-	names->symbols[index] = symbols_create(names->image, module, &options);
+	struct symbols *same = names_same_symbols(names, module);
+	names->symbols[index] =
+		same != NULL ? symbols_share(same) : symbols_create(names->image, module, &options);
 	return names->symbols[index];
 }
 
@@ -218,7 +233,7 @@ uint64_t names_symbols_memory(const struct names *names)
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < names->modules->count; i++)
 		if (names->symbols[i] != NULL)
-			bytes += symbols_memory(names->symbols[i]);
+			bytes += symbols_memory(names->symbols[i], &names->modules->list[i]);
 	return bytes;
 }
 

@@ -59,6 +59,7 @@ struct symbols {
 	size_t count, capacity;
 	bool complete;
 	uint64_t memory;
+	size_t users; // beside the first one
 };
 
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
@@ -408,9 +409,15 @@ struct symbols *symbols_create(const struct image *image, const struct module *m
 	return symbols;
 }
 
+struct symbols *symbols_share(struct symbols *symbols)
+{
+	symbols->users++;
+	return symbols;
+}
+
 void symbols_destroy(struct symbols *symbols)
 {
-	if (symbols == NULL)
+	if (symbols == NULL || symbols->users-- > 0)
 		return;
 	for (unsigned i = 0; i < symbols->source_count; i++)
 		source_end(&symbols->sources[i]);
@@ -496,9 +503,9 @@ bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, 
 	return false;
 }
 
-uint64_t symbols_memory(const struct symbols *symbols)
+uint64_t symbols_memory(const struct symbols *symbols, const struct module *module)
 {
-	return symbols->memory;
+	return symbols->module == module ? symbols->memory : 0;
 }
 
 bool symbols_complete(const struct symbols *symbols)
@@ -509,7 +516,7 @@ bool symbols_complete(const struct symbols *symbols)
 #else
 
 struct symbols {
-	char none;
+	size_t users; // beside the first one
 };
 
 struct symbols *symbols_create(const struct image *image, const struct module *module,
@@ -521,9 +528,16 @@ struct symbols *symbols_create(const struct image *image, const struct module *m
 	return calloc(1, sizeof(struct symbols));
 }
 
+struct symbols *symbols_share(struct symbols *symbols)
+{
+	symbols->users++;
+	return symbols;
+}
+
 void symbols_destroy(struct symbols *symbols)
 {
-	free(symbols);
+	if (symbols != NULL && symbols->users-- == 0)
+		free(symbols);
 }
 
 bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol *ret)
@@ -550,9 +564,10 @@ bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, 
 	return false;
 }
 
-uint64_t symbols_memory(const struct symbols *symbols)
+uint64_t symbols_memory(const struct symbols *symbols, const struct module *module)
 {
 	(void)symbols;
+	(void)module;
 	return 0;
 }
 

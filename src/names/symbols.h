@@ -27,6 +27,9 @@ struct symbols;
 // long.
 struct symbols *symbols_create(const struct image *image, const struct module *module,
 	const struct symbols_options *options);
+// For a further module with the same file, of which the symbols are the same. Returns symbols; each
+// user must release them.
+struct symbols *symbols_share(struct symbols *symbols);
 void symbols_destroy(struct symbols *symbols);
 
 struct symbol {
@@ -45,7 +48,8 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count);
 // The line of source code for an address of the file. The name lives as long as the symbols.
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line);
-// Bytes that libdw and the tables made of what it says take, about.
-uint64_t symbols_memory(const struct symbols *symbols);
+// Bytes that libdw and the tables made of what it says take, about; 0 for a module that shares
+// those of another.
+uint64_t symbols_memory(const struct symbols *symbols, const struct module *module);
 // Whether any symbol table (.symtab) was found.
 bool symbols_complete(const struct symbols *symbols);

@@ -107,13 +107,78 @@ static bool text_is_plain(const char *text)
 	return true;
 }
 
-static bool texts_are_plain(const json_t *types)
+// What can be missing or null must not be anything else.
+static bool member_is_count_or_none(const json_t *object, const char *name)
 {
-	for (size_t i = 0; i < json_array_size(types); i++) {
-		const json_t *type = json_array_get(types, i);
-		if (!text_is_plain(member_text(type, "name")) ||
-			!text_is_plain(member_text(type, "module")) ||
-			!text_is_plain(member_text_or_none(type, "place")))
+	const json_t *value = json_object_get(object, name);
+	return value == NULL || json_is_null(value) ||
+	       (json_is_integer(value) && json_integer_value(value) >= 0);
+}
+
+static bool member_is_text_or_none(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	return value == NULL || json_is_null(value) ||
+	       (json_is_string(value) && text_is_plain(json_string_value(value)));
+}
+
+static bool members_are_counts_or_none(const json_t *object, const char *const *names)
+{
+	for (; *names != NULL; names++)
+		if (!member_is_count_or_none(object, *names))
+			return false;
+	return true;
+}
+
+// Whether a row has what types are matched by and compared in; what is wrong there would be growth.
+static bool type_is_whole(const json_t *type, bool lost)
+{
+	static const char *const numbers[] = {"count", "size", "bytes", "secondary", "embedded",
+		"freed", "direct_count", "direct_bytes", NULL};
+	const char *kind = member_text(type, "kind");
+	return json_is_string(json_object_get(type, "name")) &&
+	       member_is_text_or_none(type, "name") && member_is_text_or_none(type, "module") &&
+	       member_is_text_or_none(type, "place") &&
+	       strcmp(type_kind_name(kind_of(kind)), kind) == 0 &&
+	       json_is_integer(json_object_get(type, "count")) &&
+	       members_are_counts_or_none(type, numbers) &&
+	       (!lost || (json_is_integer(json_object_get(type, "bytes")) &&
+				 member_number(type, "direct_count") <=
+					 member_number(type, "count") &&
+				 member_number(type, "direct_bytes") <=
+					 member_number(type, "bytes")));
+}
+
+static bool types_are_whole(const json_t *types, bool lost)
+{
+	for (size_t i = 0; i < json_array_size(types); i++)
+		if (!type_is_whole(json_array_get(types, i), lost))
+			return false;
+	return json_is_array(types);
+}
+
+// What the lines below the rows say of all.
+static bool totals_are_whole(const json_t *totals, bool lost)
+{
+	static const char *const numbers[] = {"named_count", "named_bytes", "heap_bytes", "zeros",
+		"texts", "left_out", "lost_count", "lost_bytes", "direct_count", "direct_bytes",
+		"used_count", "used_bytes", "free_bytes", "unwalked_bytes", "breaks",
+		"unread_bytes", NULL};
+	return json_is_object(totals) && json_is_integer(json_object_get(totals, "types")) &&
+	       member_is_count_or_none(totals, "types") &&
+	       members_are_counts_or_none(totals, numbers) &&
+	       (!lost || (member_number(totals, "direct_count") <=
+					 member_number(totals, "lost_count") &&
+				 member_number(totals, "direct_bytes") <=
+					 member_number(totals, "lost_bytes")));
+}
+
+static bool modules_are_whole(const json_t *modules)
+{
+	for (size_t i = 0; i < json_array_size(modules); i++) {
+		const json_t *module = json_array_get(modules, i);
+		if (!json_is_string(json_object_get(module, "path")) ||
+			!json_is_string(json_object_get(module, "state")))
 			return false;
 	}
 	return true;
@@ -162,17 +227,24 @@ static bool list_load(const json_t *array, struct error *err, struct types_resul
 // The paths of modules whose file was not there, or was another one.
 static bool missing_load(const json_t *modules, struct error *err, char **ret)
 {
+	size_t size = 0;
+	FILE *list = open_memstream(ret, &size);
+	if (list == NULL)
+		return error_memory(err);
+	bool any = false;
 	for (size_t i = 0; i < json_array_size(modules); i++) {
 		const json_t *module = json_array_get(modules, i);
 		const char *state = member_text(module, "state");
 		if (strcmp(state, "missing") != 0 && strcmp(state, "mismatch") != 0)
 			continue;
-		char *longer = NULL;
-		if (asprintf(&longer, "%s%s%s", *ret != NULL ? *ret : "", *ret != NULL ? ", " : "",
-			    member_text(module, "path")) < 0)
-			return error_memory(err);
+		fprintf(list, "%s%s", any ? ", " : "", member_text(module, "path"));
+		any = true;
+	}
+	if (fclose(list) != 0)
+		return error_memory(err);
+	if (!any) {
 		free(*ret);
-		*ret = longer;
+		*ret = NULL;
 	}
 	return true;
 }
@@ -273,13 +345,15 @@ static bool result_load(const json_t *root, const char *path, const char *mode, 
 {
 	const json_t *types = json_object_get(root, "types");
 	const json_t *totals = json_object_get(root, "totals");
-	if (strcmp(member_text(root, "mode"), mode) != 0 || !json_is_array(types) ||
-		member_number(root, "schema") != 1 || !texts_are_plain(types))
+	const bool lost = strcmp(mode, "leaks") == 0;
+	if (strcmp(member_text(root, "mode"), mode) != 0 || member_number(root, "schema") != 1 ||
+		!types_are_whole(types, lost) || !totals_are_whole(totals, lost) ||
+		!modules_are_whole(json_object_get(root, "modules")))
 		return error_set(err,
 			"%s: is JSON, but not what --%s -ojson of this version writes", path, mode);
 	ret->types = member_number(totals, "types");
 	totals_load(totals, &ret->result);
-	if (strcmp(mode, "leaks") == 0)
+	if (lost)
 		leaks_load(totals, ret);
 	input_load(json_object_get(root, "input"), ret);
 	scanned_load(json_object_get(root, "scanned"), json_object_get(root, "memory"), ret);
