@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "answer/answer.h"
@@ -20,6 +21,9 @@
 #include "report/report.h"
 
 enum { EXIT_USAGE = 2 };
+
+// More files than the programs of any dump need.
+#define FILES_MAX ((rlim_t)65536)
 
 // The signal that asked to stop, or 0. A handler can reach nothing else.
 static atomic_int stop_signal;
@@ -52,6 +56,17 @@ static bool descriptors_init(struct error *err)
 			return error_set(err, "/dev/null: %s", strerror(errno));
 	}
 	return true;
+}
+
+// Each program that gives names keeps two files open. 500 libraries would be too many for the usual
+// soft limit, and those beyond it would have no names.
+static void files_init(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= FILES_MAX)
+		return;
+	limit.rlim_cur = limit.rlim_max < FILES_MAX ? limit.rlim_max : FILES_MAX;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Answer for one dump of the program exe; NULL: not given.
@@ -198,6 +213,7 @@ int main(int argc, char **argv)
 	struct options options = {0};
 	int status;
 	signals_init();
+	files_init();
 #ifdef M_MMAP_THRESHOLD
 	// A large block goes back to the system when it is freed: --memory bounds what is in use.
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);

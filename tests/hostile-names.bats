@@ -307,3 +307,31 @@ peaks_below() {
 	peaks_below $((64 * 1024)) -q -n 5000 core
 	[ "$(grep -c ' : 1  function2999 (lib.so)$' <<<"$output")" -eq 2000 ]
 }
+
+@test "a section that unpacks to far more than any compiler's is not unpacked" {
+	! sanitized || skip "sanitizers need more"
+	dies main <<-'END'
+		#include <stdlib.h>
+		int callback(void) { return 1; }
+		static int (*volatile *table)(void);
+		int main(void)
+		{
+			table = calloc(1000, sizeof *table);
+			for (int i = 0; i < 1000; i++)
+				table[i] = callback;
+			abort();
+		}
+	END
+	# Nothing is wrong with a section that is packed.
+	objcopy --compress-debug-sections=zlib main packed || skip "objcopy cannot pack sections"
+	topleak -0 -k code -n 1 --exe packed main.core
+	contains "$output" "callback (main) at main.c:2"
+	# The string table becomes a gigabyte of zeros; objcopy packs it as it would any other.
+	perl -e 'print "\0" x (1 << 20) for 1 .. 1024' >zeros
+	objcopy --update-section .debug_str=zeros main large
+	objcopy --compress-debug-sections=zlib large bomb
+	[ "$(stat -c %s bomb)" -lt $((4 << 20)) ]
+	rm zeros large
+	peaks_below $((64 * 1024)) -q -k code -n 1 --exe bomb main.core
+	contains "$output" " : 100"
+}

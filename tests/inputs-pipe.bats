@@ -121,6 +121,19 @@ within() {
 	contains "$output" ".."
 }
 
+@test "rows that are missing because nothing could be certain of their words are said to be" {
+	perl -e 'print pack("q<*", 1 .. 2_500_000)' >"$core"
+	run --separate-stderr -0 piped --no-names -r -m 16M -n 10
+	[ "${#lines[@]}" -lt 10 ]
+	contains "$stderr" "rows are missing, of words that may occur up to"
+	# What --min-count leaves out is not missing, nor what was not asked for.
+	run --separate-stderr -0 piped --no-names -r -m 16M --min-count 1000
+	[ -z "$output$stderr" ]
+	run --separate-stderr -0 piped --no-names -r -m 256M -n 10
+	[ "${#lines[@]}" -eq 10 ]
+	[ -z "$stderr" ]
+}
+
 @test "an empty pipe, a closed input, a terminal, a directory: status 1, one line" {
 	run --separate-stderr -1 bash -c ': | "$1" -' _ "$TOPLEAK"
 	fails "standard input: " "empty"

@@ -421,3 +421,26 @@ build_id() {
 	topleak -0 -v core
 	contains "$stderr" "$PWD/leak: missing"
 }
+
+@test "more libraries than the soft limit of open files: all have names" {
+	local symbol machine i
+	cd "$BATS_TEST_TMPDIR"
+	"${CC:-cc}" -shared -nostdlib -Wl,--build-id=0x0102030405060708 -Wl,-z,noseparate-code -o lib.so -x c - \
+		<<<"void function(void) {}" || skip "no linker for this"
+	machine=$(od -An -tu2 -j18 -N2 lib.so)
+	symbol=$(nm lib.so | sed -n 's/ T function$//p')
+	# One library, with a hundred build-ids.
+	perl -e 'local $/; my $lib = <>; for (1 .. 100) {
+		(my $copy = $lib) =~ s/\x01\x02\x03\x04\x05\x06\x07\x08/pack "Q", $_/e;
+		open my $out, ">:raw", "lib$_.so"; print $out $copy }' lib.so
+	mkcore core "my (\$n, \$base) = (100, 0x7f0000000000);
+		my @page = map { local (@ARGV, \$/) = qq(lib\$_.so); substr <>, 0, 4096 } 1 .. \$n;
+		machine => $machine, notes => [{ name => 'CORE', type => 0x46494c45, desc => pack('Q<2', \$n, 4096) .
+			pack('Q<*', map { (\$base + \$_ * 0x1000000, \$base + \$_ * 0x1000000 + 4096, 0) } 1 .. \$n) .
+			join('', map { qq($PWD/lib\$_.so\0) } 1 .. \$n) }],
+		segments => [{ vaddr => 0x10000, words => [map { \$base + \$_ * 0x1000000 + 0x$symbol } 1 .. \$n] },
+			map { { vaddr => \$base + \$_ * 0x1000000, bytes => \$page[\$_ - 1], memsz => 0x100000, flags => 5 } } 1 .. \$n]"
+	ulimit -Sn 64
+	topleak -0 -q -n 1000 core
+	[ "$(grep -c ' : 1  function (lib[0-9]*.so)$' <<<"$output")" -eq 100 ]
+}

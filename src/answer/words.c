@@ -77,20 +77,27 @@ bool dump_count(struct dump *dump, const struct kind_filter *filter, size_t top,
 	return ok;
 }
 
-// A pipe is read once; what that leaves open.
-static void words_warn(
-	const struct image_info *info, const struct count_result *result, struct diag *diag)
+// A pipe is read once; what that leaves open. The options say how many rows there could be.
+static void words_warn(const struct image_info *info, const struct options *options,
+	const struct count_result *result, struct diag *diag)
 {
 	bool exact = true;
 	for (size_t i = 0; i < result->row_count; i++)
 		exact = exact && result->rows[i].count == result->rows[i].count_max;
 	const uint64_t last = result->row_count > 0 ? result->rows[result->row_count - 1].count : 0;
+	const bool full = result->row_count >= options->top;
 	if (!exact)
 		diag_warn(diag,
 			"%s: can be read only once: counts are intervals where they are not "
 			"certain; for exact ones save the dump to a file, or use a larger --memory",
 			info->path);
-	if (!exact && result->rest_max > last)
+	if (!full && result->rest_max >= options->min_count)
+		diag_warn(diag,
+			"%s: can be read only once: rows are missing, of words that may occur "
+			"up to %" PRIu64 " times; for all save the dump to a file, or use a "
+			"larger --memory",
+			info->path, result->rest_max);
+	if (full && result->rest_max > last)
 		diag_warn(diag,
 			"%s: words that have no row may occur up to %" PRIu64
 			" times, more often than those of the last rows",
@@ -126,7 +133,7 @@ bool answer_words(struct dump *dump, struct report *report, struct error *err)
 		  names_filter(dump->names, (kind_set)options->kinds, options->level, err, &filter);
 	ok = ok && dump_count(dump, filter, options->top, options->min_count, err, &result);
 	if (ok)
-		words_warn(image_info(dump->image), &result, dump->diag);
+		words_warn(image_info(dump->image), options, &result, dump->diag);
 	ok = ok && dump_head_init(dump, "words", result.words, result.partial, err, &head) &&
 	     words_report(dump, &result, &head.head, report, err);
 	if (ok) {

@@ -24,6 +24,42 @@ struct search {
 	struct local_file *found;
 };
 
+// A section of a few bytes can say that it unpacks to more than there is memory. Compilers' come to
+// a tenth, rarely to a fiftieth.
+#define UNPACKED_SMALL ((uint64_t)16 << 20)
+#define UNPACKED_RATIO 128
+
+static bool section_is_bomb(Elf *elf, Elf_Scn *section, size_t names)
+{
+	GElf_Shdr header;
+	GElf_Chdr packed;
+	if (gelf_getshdr(section, &header) == NULL || header.sh_type == SHT_NOBITS)
+		return false;
+	uint64_t size = 0;
+	const char *name = elf_strptr(elf, names, header.sh_name);
+	if ((header.sh_flags & SHF_COMPRESSED) != 0) {
+		if (gelf_getchdr(section, &packed) != NULL)
+			size = packed.ch_size;
+	} else if (name != NULL && strncmp(name, ".zdebug", 7) == 0) {
+		// "ZLIB", and the size as a big-endian number.
+		const Elf_Data *data = elf_rawdata(section, NULL);
+		if (data != NULL && data->d_buf != NULL && data->d_size >= 12)
+			size = word_load((const char *)data->d_buf + 4, 8, ORDER_BIG);
+	}
+	return size > UNPACKED_SMALL && size / UNPACKED_RATIO > header.sh_size;
+}
+
+static bool elf_is_bomb(Elf *elf)
+{
+	size_t names;
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return false;
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section)) != NULL;)
+		if (section_is_bomb(elf, section, names))
+			return true;
+	return false;
+}
+
 Elf *debugfile_open(struct local_file *file, int *fd)
 {
 	elf_version(EV_CURRENT);
@@ -32,7 +68,7 @@ Elf *debugfile_open(struct local_file *file, int *fd)
 		return NULL;
 	// A file that somebody else can cut short is not mapped, since that would end in SIGBUS.
 	Elf *elf = elf_begin(*fd, file->shared ? ELF_C_READ : ELF_C_READ_MMAP, NULL);
-	if (elf != NULL && elf_kind(elf) == ELF_K_ELF)
+	if (elf != NULL && elf_kind(elf) == ELF_K_ELF && !elf_is_bomb(elf))
 		return elf;
 	elf_end(elf);
 	close(*fd);

@@ -12,7 +12,7 @@
 #include <libelf.h>
 
 // Open an ELF file to be read with libelf. The descriptor, to be closed after elf_end, goes to *fd.
-// NULL if it is none.
+// NULL if it is none, or if a section would unpack to much more than any compiler's does.
 Elf *debugfile_open(struct local_file *file, int *fd);
 
 // The debug file of module; program is its ELF file, NULL if there is none. It has the module's

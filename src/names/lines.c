@@ -16,6 +16,9 @@
 
 // More addresses than any program has; a hostile file could go on for ever.
 #define UNITS_MAX ((size_t)1 << 24)
+// Units of any program, with ranges or without; in a hostile file each has four bytes, and costs
+// libdw more.
+#define HEADERS_MAX ((size_t)1 << 20)
 // Units rarely overlap.
 #define STEPS_MAX 16
 
@@ -62,8 +65,9 @@ static int unit_compare(const void *a, const void *b)
 static void units_load(struct lines *lines)
 {
 	Dwarf_Off at = 0, next;
-	size_t header;
-	for (; dwarf_nextcu(lines->dwarf, at, &next, &header, NULL, NULL, NULL) == 0; at = next) {
+	size_t header, left = HEADERS_MAX;
+	for (; left > 0 && dwarf_nextcu(lines->dwarf, at, &next, &header, NULL, NULL, NULL) == 0;
+		at = next, left--) {
 		Dwarf_Die die;
 		Dwarf_Addr base, start, end;
 		if (next <= at)
