@@ -68,11 +68,13 @@ of_text() {
 }
 
 @test "malloc sizes are told for sizes that malloc gives, of either class" {
-	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x11, 0x20, 0x21, 0x29, 0x31] }]'
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x11, 0x20, 0x21, 0x23, 0x25, 0x29, 0x31] }]'
 	topleak -0 "$core"
 	equal "$output" '0x0000000000000011 : 1  17
 0x0000000000000020 : 1  32
 0x0000000000000021 : 1  33, or malloc size 32
+0x0000000000000023 : 1  35
+0x0000000000000025 : 1  37, or malloc size 32
 0x0000000000000029 : 1  41
 0x0000000000000031 : 1  49, or malloc size 48'
 	mkcore "$core" 'class => 32, machine => 3, segments => [{ vaddr => 0x1000, words => [0x11, 0x21] }]'
