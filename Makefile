@@ -28,6 +28,7 @@ HAVE_JANSSON := $(or $(HAVE_JANSSON),$(call probe,jansson.h,-ljansson))
 HAVE_LIBARCHIVE := $(or $(HAVE_LIBARCHIVE),$(call probe,archive.h,-larchive))
 HAVE_LIBDW := $(or $(HAVE_LIBDW),$(call probe,elfutils/libdwfl.h,-ldw -lelf))
 HAVE_LIBIBERTY := $(or $(HAVE_LIBIBERTY),$(call probe,libiberty/demangle.h,-liberty))
+HAVE_LIBELF := $(call probe,libelf.h,-lelf)
 have = $(if $(filter 1,$(HAVE_$(1))),$(2))
 
 DEFINES := -D_GNU_SOURCE -DTOPLEAK_VERSION='"$(VERSION)"' -DTOPLEAK_STATIC=$(STATIC) \
@@ -82,12 +83,13 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 	$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
 # Only what is called after a look at the processor may use what not all have.
-ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
 $(BUILD)/obj/heap/pointers_avx2.o $(BUILD)/obj/names/text_avx2.o $(BUILD)/obj/types/sift_avx2.o: FLAGS += -mavx2
 endif
 
 # Everything is built anew when the compiler or a flag changes.
 $(BUILD)/flags: FORCE
+	@[ '$(HAVE_LIBELF)' = 1 ] || { echo '$(CC) cannot build with libelf; scripts/setup installs what is missing' >&2; exit 1; }
 	@mkdir -p $(@D)
 	@echo '$(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || echo '$(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)' >$@
 .PHONY: FORCE
@@ -180,17 +182,17 @@ lint:
 	mandoc -Tlint -Wwarning man/topleak.1
 
 install: all
-	install -D -m 755 $(BUILD)/topleak $(DESTDIR)$(BINDIR)/topleak
-	install -D -m 644 man/topleak.1 $(DESTDIR)$(MANDIR)/man1/topleak.1
-	install -D -m 644 share/topleak.schema.json $(DESTDIR)$(DATADIR)/topleak.schema.json
+	install -D -m 755 $(BUILD)/topleak '$(DESTDIR)$(BINDIR)/topleak'
+	install -D -m 644 man/topleak.1 '$(DESTDIR)$(MANDIR)/man1/topleak.1'
+	install -D -m 644 share/topleak.schema.json '$(DESTDIR)$(DATADIR)/topleak.schema.json'
 	for entry in $(COMPLETIONS); do \
-		install -D -m 644 $(BUILD)/completions/topleak.$${entry%%:*} $(DESTDIR)$(PREFIX)/share/$${entry#*:} || exit; \
+		install -D -m 644 $(BUILD)/completions/topleak.$${entry%%:*} '$(DESTDIR)$(PREFIX)'/share/$${entry#*:} || exit; \
 	done
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/topleak $(DESTDIR)$(MANDIR)/man1/topleak.1 $(DESTDIR)$(DATADIR)/topleak.schema.json
-	rmdir $(DESTDIR)$(DATADIR) 2>/dev/null || true
-	for entry in $(COMPLETIONS); do rm -f $(DESTDIR)$(PREFIX)/share/$${entry#*:}; done
+	rm -f '$(DESTDIR)$(BINDIR)/topleak' '$(DESTDIR)$(MANDIR)/man1/topleak.1' '$(DESTDIR)$(DATADIR)/topleak.schema.json'
+	rmdir '$(DESTDIR)$(DATADIR)' 2>/dev/null || true
+	for entry in $(COMPLETIONS); do rm -f '$(DESTDIR)$(PREFIX)'/share/$${entry#*:}; done
 
 clean:
 	rm -rf $(BUILD)

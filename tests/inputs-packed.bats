@@ -368,6 +368,17 @@ compressed() {
 	done
 }
 
+@test "a window that is too large for libarchive: the message says what to do" {
+	needs zstd
+	head -c 300000 /dev/urandom | zstd -q --long=31 >"$packed"
+	topleak -1 --raw "$packed"
+	fails "$packed" "a window of more than 128 MiB" "zstd -dc --long=31 FILE | topleak -"
+	zstd -dc --long=31 "$packed" | "$TOPLEAK" --raw -n 1 -
+	head -c 300000 /dev/urandom | gzip | head -c 5 >"$packed"
+	topleak -1 --raw "$packed"
+	[[ $stderr != *window* ]]
+}
+
 @test "built without libarchive: the message names the format and the command" {
 	[ "$TOPLEAK" = "$repo/build/topleak" ] || skip "the same for every build"
 	needs $packers

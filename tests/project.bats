@@ -27,9 +27,18 @@ build_with() {
 	TOPLEAK=$BATS_TEST_TMPDIR/build/topleak
 	topleak -2 -o json /dev/null
 	fails "json" "jansson"
+	topleak -0 --version
+	contains "$output" "Built without jansson (JSON)."
+	TOPLEAK=$repo/build/topleak topleak -0 --version
+	[[ $output != *without\ jansson* ]]
 	mkcore "$BATS_TEST_TMPDIR/core" 'segments => [{ vaddr => 0, words => [7] }]'
 	topleak -0 --no-names "$BATS_TEST_TMPDIR/core"
 	equal "$output" "0x0000000000000007 : 1"
+}
+
+@test "without a compiler or libelf the build says what to do" {
+	run -2 --separate-stderr make CC=no-such-compiler BUILD="$BATS_TEST_TMPDIR/build"
+	contains "$stderr" "no-such-compiler cannot build with libelf; scripts/setup installs what is missing"
 }
 
 @test "builds in two folders are identical" {
@@ -43,7 +52,7 @@ build_with() {
 }
 
 @test "make install and uninstall leave nothing behind" {
-	local root=$BATS_TEST_TMPDIR/root
+	local root="$BATS_TEST_TMPDIR/a root"
 	make -s install DESTDIR="$root" PREFIX=/opt/tools
 	[ -z "$(find "$root" ! -type d ! -path "$root/opt/tools/*")" ]
 	"$root/opt/tools/bin/topleak" --version

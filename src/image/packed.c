@@ -162,9 +162,14 @@ static void packed_end(struct packed *packed)
 	const uint64_t at = packed_at(packed);
 	packed->state = ENDED;
 	if (packed->total == 0 && at == 0)
+		// libzstd's ZSTD_WINDOWLOG_LIMIT_DEFAULT.
 		snprintf(packed->fault, sizeof packed->fault,
-			"its %s data are cut or damaged in their first bytes",
-			packing_name(packed->packing));
+			"its %s data are cut or damaged in their first bytes%s",
+			packing_name(packed->packing),
+			packed->packing == PACKING_ZSTD
+				? ", or have a window of more than 128 MiB; then use: zstd -dc "
+				  "--long=31 FILE | topleak -"
+				: "");
 	else if (!packed_is_sound(packed, at))
 		snprintf(packed->fault, sizeof packed->fault,
 			"its gzip data are damaged, their check before offset %" PRIu64
