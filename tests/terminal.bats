@@ -99,6 +99,41 @@ aligned() {
 		END { exit(!$rows || $bad > 0) }'
 }
 
+@test "progress: each pass has its own, and no time is told before anything is known" {
+	[ "$TOPLEAK" = "$repo/build/topleak" ] || skip "the same for every build"
+	local core clock=$BATS_TEST_TMPDIR/clock.so question
+	core=$(service_core)
+	# Where time goes a thousand times as fast, all takes long.
+	"${CC:-cc}" -shared -fPIC -x c -o "$clock" - <<-'END'
+		#include <sys/syscall.h>
+		#include <time.h>
+		#include <unistd.h>
+		int clock_gettime(clockid_t id, struct timespec *now)
+		{
+			if (syscall(SYS_clock_gettime, id, now) != 0)
+				return -1;
+			long nanoseconds = now->tv_sec % 100000 * 1000000000 + now->tv_nsec;
+			now->tv_sec = nanoseconds / 1000000;
+			now->tv_nsec = nanoseconds % 1000000 * 1000;
+			return 0;
+		}
+	END
+	for question in "" --types --leaks --strings "--type Product --owners"; do
+		# shellcheck disable=SC2086
+		LD_PRELOAD=$clock "$TOPLEAK" -q --progress always $question "$core" 2>"$BATS_TEST_TMPDIR/err" >"$BATS_TEST_TMPDIR/out"
+		perl -e '$/ = "\r\e[K"; while (<STDIN>) {
+				chomp; next if $_ eq "";
+				/^(?:pass (\d+): )?(\d+) %(, [\d.]+ GB\/s(, \d+ s left)?)?$/ or die "not so: $_\n";
+				$passes{$1 // 1}++;
+				die "too early: $_\n" if $2 < 1 && defined $3;
+				$measured += defined $3;
+			}
+			# The walk, marking, and what points at what was lost.
+			die join " ", %passes if !$measured || !$passes{1} || ($ARGV[0] && !($passes{2} && $passes{3}))' \
+			"$([[ $question != --leaks ]] || echo 1)" <"$BATS_TEST_TMPDIR/err"
+	done
+}
+
 @test "tables: no line is wider than a terminal of 40 columns or more" {
 	local core address columns question
 	core=$(service_core)
