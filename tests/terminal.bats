@@ -68,6 +68,17 @@ terminal() {
 	equal "$(<"$BATS_TEST_TMPDIR/err")" ""
 }
 
+@test "the lines above the rows break between words on a terminal, and nowhere else" {
+	local lines
+	lines=$(terminal "'$TOPLEAK' -n 1 '$core' 2>&1 >/dev/null" | sed '/^next:/,$d')
+	[[ $lines == *$'\n  '* ]]
+	"$TOPLEAK" -v -n 1 "$core" 2>"$BATS_TEST_TMPDIR/err" >/dev/null
+	contains "$(tr -s '\n ' ' ' <<<"$lines")" "$(head -n 1 "$BATS_TEST_TMPDIR/err")"
+	equal "$(grep -c "^  " "$BATS_TEST_TMPDIR/err")" 0
+	# Only a path can be longer.
+	equal "$(grep -v / <<<"$lines" | awk 'length > 40')" ""
+}
+
 # ---- tables, of a program with long names
 
 # A core of the service of docs.bats.
