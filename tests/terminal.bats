@@ -181,6 +181,20 @@ aligned() {
 	contains "$(on_terminal 60 --color=never --types "$core" | tr -s '\n ' ' ')" "$("$TOPLEAK" --types "$core" | grep '^named:' | tr -s ' ')"
 }
 
+@test "tables: characters of several bytes are cut whole, and aligned" {
+	local core old=$BATS_TEST_TMPDIR/old.json new=$BATS_TEST_TMPDIR/new.json
+	core=$(service_core)
+	"$TOPLEAK" --types -n 1000000 -ojson "$core" |
+		jq -c '.types |= map(.name += "\u00e9\u0436\u00fc" * (1 + .count % 40))' >"$old"
+	jq -c '.types |= map(.count += 5)' "$old" >"$new"
+	on_terminal 70 --color=never --types --diff "$old" -n 20 "$new" >"$BATS_TEST_TMPDIR/out"
+	fits 70 <"$BATS_TEST_TMPDIR/out"
+	[[ $(<"$BATS_TEST_TMPDIR/out") =~ \.\.\.[éжü]*жüéжüéжü ]]
+	iconv -f UTF-8 -t UTF-16 "$BATS_TEST_TMPDIR/out" >"$BATS_TEST_TMPDIR/converted"
+	"$TOPLEAK" --types --diff "$old" -n 20 "$new" >"$BATS_TEST_TMPDIR/out"
+	PERL_UNICODE=S aligned <"$BATS_TEST_TMPDIR/out"
+}
+
 @test "tables: in a file nothing is cut, and the columns are aligned" {
 	local core question
 	core=$(service_core)

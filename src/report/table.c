@@ -97,6 +97,11 @@ static const struct sacrifice {
 // A column of texts that are not names is no wider on a terminal.
 #define TEXT_WIDTH_MAX 24
 
+// In a file a column is as wide as its longest text, unless that would make so many spaces; but
+// this wide in any case.
+#define SPACES_MAX ((size_t)16 << 20)
+#define FILE_WIDTH_MIN 200
+
 struct layout {
 	unsigned shown; // BITs
 	unsigned widths[COLUMN_END];
@@ -123,22 +128,25 @@ static struct layout layout_of(const struct report *report)
 {
 	const struct report_types *types = report->head->types;
 	struct layout ret = {.shown = columns_of(types)};
+	const size_t most = max_u64(SPACES_MAX / max_u64(types->rows, 1), FILE_WIDTH_MIN);
 	for (enum column i = 0; i < COLUMN_END; i++) {
 		const unsigned least = (unsigned)strlen(columns[i].title);
 		const unsigned width = types->widths[i] > least ? types->widths[i] : least;
 		if (report->width == 0)
-			ret.widths[i] = width > columns[i].width ? width : columns[i].width;
+			ret.widths[i] = (unsigned)max_u64(min_u64(width, most), columns[i].width);
 		else
 			ret.widths[i] =
 				i <= COLUMN_TYPE || width < TEXT_WIDTH_MAX ? width : TEXT_WIDTH_MAX;
 	}
+	if (ret.widths[COLUMN_NOTE] == 0)
+		ret.shown &= ~BIT(COLUMN_NOTE);
 	if (report->width == 0)
 		return ret;
 	const bool diff = types->old != NULL;
 	const struct sacrifice *list = diff ? sacrifices_diff : sacrifices;
 	const size_t count = diff ? sizeof sacrifices_diff / sizeof *sacrifices_diff
 				  : sizeof sacrifices / sizeof *sacrifices;
-	const unsigned name = ret.widths[COLUMN_TYPE];
+	const unsigned name = ret.widths[COLUMN_TYPE], wanted = ret.shown;
 	size_t i = 0;
 	for (; i < count; i++)
 		if (layout_room(&ret, report->width) < min_u64(name, list[i].room))
@@ -146,7 +154,7 @@ static struct layout layout_of(const struct report *report)
 	// Where a wide one had to go, there may be room for a narrow one.
 	while (i-- > 0) {
 		struct layout more = ret;
-		more.shown |= BIT(list[i].column) & columns_of(types);
+		more.shown |= BIT(list[i].column) & wanted;
 		if (layout_room(&more, report->width) >= min_u64(name, list[i].room))
 			ret = more;
 	}
@@ -173,7 +181,7 @@ static void table_line(
 			const char *color =
 				report->color && i == COLUMN_TYPE ? terminal_color(kind) : "";
 			fprintf(stream, "%*s%s", (int)spaces, "", color);
-			terminal_write_cut(stream, cells[i], width);
+			terminal_write_cut(stream, cells[i], report->width > 0 ? width : 0);
 			fputs(color[0] != '\0' ? TERMINAL_PLAIN : "", stream);
 			spaces = 0;
 		}
