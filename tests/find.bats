@@ -267,6 +267,40 @@ offset most frequent share distinct mostly
 	contains "$output" "8,0x00000002dfdc1c3e,3000,3000,0,1,number,12345678910,constant"
 }
 
+@test "the layout says where malloc's memory ends, and names in it are whole, or marked as cut" {
+	perl -e 'for (1 .. 300) { print pack "Q<10", 0x51, 0x4711_0000_4711, (7) x 8 }' >"$core"
+	topleak -0 -r --around=-1:9 --find 0x471100004711 "$core"
+	equal "$(awk '{ print $1, $2, $3 }' <<<"$output" | tail -n 3)" '+64 7 100
+-- end of
++72 81, or'
+	# Sizes that differ say nothing.
+	perl -e 'for (1 .. 300) { print pack "Q<10", $_ % 7 ? 0x51 : 0x61, 0x4711_0000_4711, (7) x 8 }' >"$core"
+	topleak -0 -r --around=-1:9 --find 0x471100004711 "$core"
+	[[ $output != *"end of"* ]]
+
+	local program=$BATS_TEST_TMPDIR/long whole cut
+	whole=W$(printf '%0300d' 0) cut=C$(printf '%02000d' 0)
+	"${CXX:-c++}" -O1 -x c++ -o "$program" - <<-END
+		#include <cstdlib>
+		struct $whole { virtual ~$whole() {} };
+		struct $cut { virtual ~$cut() {} };
+		struct Holder { virtual ~Holder() {} $whole *whole; $cut *cut; };
+		Holder *volatile kept;
+		int main() {
+			for (int i = 0; i < 1000; i++) {
+				kept = new Holder;
+				kept->whole = new $whole;
+				kept->cut = new $cut;
+			}
+			abort();
+		}
+	END
+	"$repo/scripts/dump" "$core" "$program"
+	topleak -0 --type Holder --around=0:2 "$core"
+	[[ ${lines[3]} == *"  pointer to $whole" ]]
+	[[ ${lines[4]} == *"  pointer to ${cut:0:1000}"*... ]]
+}
+
 @test "the layout at the ends of memory" {
 	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x4711, 5] }, { vaddr => 0x3000, words => [7, 0x4711] }]'
 	topleak -0 --find 0x4711 --around=-1:2 -ojson "$core"

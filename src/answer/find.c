@@ -279,7 +279,14 @@ static bool mostly_object(
 	size_t length = end != NULL ? (size_t)(end - class) : strlen(class);
 	if (plus != NULL && plus < class + length && plus[1] >= '0' && plus[1] <= '9')
 		length = (size_t)(plus - class);
-	snprintf(ret, size, "pointer to %.*s", (int)length, class);
+	const int written = snprintf(ret, size, "pointer to %.*s", (int)length, class);
+	if (written < 0 || (size_t)written < size)
+		return true;
+	// Characters stay whole.
+	size_t cut = size - sizeof "...";
+	while (cut > 0 && (ret[cut] & 0xc0) == 0x80)
+		cut--;
+	memcpy(ret + cut, "...", sizeof "...");
 	return true;
 }
 
@@ -331,7 +338,7 @@ static void mostly_value(const struct answer *answer, uint64_t value, char *ret,
 		mostly_float(value, image_info(image)->word_size) ? "float" : "varied");
 }
 
-#define MOSTLY_SIZE 128
+#define MOSTLY_SIZE 1024
 // Different labels that are told apart among the values of a sample.
 #define MOSTLY_LABELS 16
 
@@ -358,8 +365,9 @@ static void mostly_sample(const struct answer *answer, const struct layout_field
 	}
 }
 
+// *end: offset behind the memory that malloc gave for the object, once that is known.
 static void field_report(
-	const struct answer *answer, const struct layout_field *field, int64_t offset)
+	const struct answer *answer, const struct layout_field *field, int64_t offset, int64_t *end)
 {
 	const unsigned word_size = image_info(answer->dump->image)->word_size;
 	struct report_field row = {
@@ -376,13 +384,19 @@ static void field_report(
 		// Descriptions are lost with the next one.
 		mostly_sample(answer, field, mostly);
 		dump_describe(answer->dump, &row.top);
-		if (!mostly_malloc(&row, word_size, mostly, sizeof mostly) && field->distinct == 1)
+		if (mostly_malloc(&row, word_size, mostly, sizeof mostly)) {
+			// Most are alike. An object may use a word of the next chunk.
+			if (field->count >= field->values - field->values / 10)
+				*end = (int64_t)(field->value & ~UINT64_C(7)) - word_size;
+		} else if (field->distinct == 1) {
 			snprintf(mostly, sizeof mostly, "constant");
+		}
 	} else {
 		row.top.kind = row.top.text = "";
 		row.top.redacted = answer->dump->options->redact;
 	}
 	row.mostly = mostly;
+	row.behind = offset >= *end;
 	report_field(answer->report, &row);
 }
 
@@ -390,9 +404,11 @@ static void layout_report(const struct answer *answer, const struct word_query *
 	const struct word_result *result)
 {
 	const int64_t size = image_info(answer->dump->image)->word_size;
+	int64_t end = INT64_MAX;
 	report_list(answer->report, REPORT_LAYOUT);
 	for (size_t i = 0; i < result->field_count; i++)
-		field_report(answer, &result->fields[i], (query->around_from + (int64_t)i) * size);
+		field_report(
+			answer, &result->fields[i], (query->around_from + (int64_t)i) * size, &end);
 }
 
 // "FROM:TO", in words.

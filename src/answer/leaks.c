@@ -17,15 +17,17 @@ static void pass_adds(void *context, uint64_t bytes)
 bool leaks_reach(struct dump *dump, const char *option, struct error *err, struct leaks *leaks)
 {
 	const struct image_info *info = image_info(dump->image);
+	const struct heap_watch watch = {&dump->progress, pass_begins, pass_adds};
 	const struct heap_options heap_options = {.threads = (unsigned)dump->options->threads,
 		.level = dump->options->level,
-		.stop = dump->stop};
+		.stop = dump->stop,
+		.watch = watch};
 	const struct reach_options options = {
 		.threads = (unsigned)dump->options->threads,
 		.exact = dump->options->exact_pointers,
 		.level = dump->options->level,
 		.stop = dump->stop,
-		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
+		.watch = watch,
 	};
 	if (!dump_names(dump, option, err))
 		return false;

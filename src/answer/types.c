@@ -10,21 +10,7 @@
 #include "types/saved.h"
 #include "types/types.h"
 
-// A longer name moves the columns behind it in its own row only.
-#define NAME_WIDTH_MAX 60
-#define MODULE_WIDTH_MAX 24
-#define WHERE_WIDTH_MAX 32
-
 _Static_assert((int)REPORT_SITES == (int)SITE_COUNT, "the same places");
-
-static unsigned width_add(unsigned width, const char *text, unsigned most)
-{
-	// Characters, not bytes: the texts are valid UTF-8.
-	unsigned length = 0;
-	for (; *text != '\0'; text++)
-		length += ((unsigned char)*text & 0xc0) != 0x80;
-	return (unsigned)max_u64(width, min_u64(length, most));
-}
 
 // sizes must live as long as the result.
 static struct report_types head_of(
@@ -47,21 +33,7 @@ static struct report_types head_of(
 		.lists_known = result->lists_known,
 		.size_classes = result->size_classes,
 		.lower = result->lower,
-		.name_width = 4,
-		.module_width = 6,
-		.where_width = 5,
 	};
-}
-
-// A row follows: the columns must hold it, and the first class is worth a closer look.
-static void head_fit(struct report_head *head, struct report_types *types, const struct type *type)
-{
-	types->name_width = width_add(types->name_width, type->name, NAME_WIDTH_MAX);
-	types->module_width = width_add(types->module_width, type->module, MODULE_WIDTH_MAX);
-	if (type->place != NULL)
-		types->where_width = width_add(types->where_width, type->place, WHERE_WIDTH_MAX);
-	if (head->closer == NULL && type->kind == TYPE_CLASS)
-		head->closer = type->name;
 }
 
 static enum site main_site(const struct type *type)
@@ -101,6 +73,15 @@ static struct report_type row_of(const struct type *type, const struct types_res
 	return row;
 }
 
+// A row follows: the columns must hold it, and the first class is worth a closer look.
+static void head_fit(struct report_head *head, struct report_types *types, const struct type *type,
+	const struct report_type *row)
+{
+	report_types_fit(types, row);
+	if (head->closer == NULL && type->kind == TYPE_CLASS)
+		head->closer = type->name;
+}
+
 static bool table_answer(struct types_result *result, const struct report_leaks *leaks,
 	const struct options *options, struct report_head *head, struct report *report,
 	struct error *err)
@@ -115,7 +96,8 @@ static bool table_answer(struct types_result *result, const struct report_leaks 
 	types_sort(result, (enum type_sort)options->sort);
 	for (size_t i = 0; i < result->count && count < options->top; i++)
 		if (result->list[i].count >= options->min_count) {
-			head_fit(head, &types, &result->list[i]);
+			const struct report_type row = row_of(&result->list[i], result);
+			head_fit(head, &types, &result->list[i], &row);
 			rows[count++] = i;
 		}
 	head->types = &types;
@@ -165,7 +147,8 @@ static bool diff_answer(const struct types_result *result, const struct report_l
 		const struct type *type = rows[i].now != NULL ? rows[i].now : rows[i].old;
 		if (type->count < options->min_count)
 			continue;
-		head_fit(head, &types, type);
+		const struct report_type row = growth_row(&rows[i], result);
+		head_fit(head, &types, type, &row);
 		rows[shown++] = rows[i];
 	}
 	types.types = count;

@@ -9,6 +9,10 @@
 #define PATIENCE 1.0
 // Often enough to look alive.
 #define INTERVAL 0.1
+// Such a part of the whole must be done before it says anything of the speed, and so long it must
+// take before it says how long the rest will.
+#define MEASURE_PART 0.01
+#define MEASURE_SECONDS 0.5
 
 static double seconds_now(void)
 {
@@ -36,17 +40,21 @@ void progress_begin(struct progress *progress, uint64_t total)
 static void progress_show(struct progress *progress, uint64_t done, double now)
 {
 	const double seconds = now - progress->pass_begin;
+	const double part = progress->total > 0 ? (double)min_u64(done, progress->total) /
+							  (double)progress->total
+						: 1;
 	const double rate = seconds > 0 ? (double)done / seconds : 0;
 	fprintf(progress->stream, "\r\033[K");
 	if (progress->pass > 1)
 		fprintf(progress->stream, "pass %u: ", progress->pass);
+	// Rounded down: there is more to do.
 	if (progress->total > 0)
-		fprintf(progress->stream, "%.0f %%, ",
-			100 * (double)min_u64(done, progress->total) / (double)progress->total);
+		fprintf(progress->stream, "%u %%", (unsigned)(100 * part));
 	else
-		fprintf(progress->stream, "%s, ", size_format(done).text);
-	fprintf(progress->stream, "%.2f GB/s", rate * 1e-9);
-	if (done < progress->total && rate > 0)
+		fprintf(progress->stream, "%s", size_format(done).text);
+	if (part >= MEASURE_PART)
+		fprintf(progress->stream, ", %.2f GB/s", rate * 1e-9);
+	if (part >= MEASURE_PART && part < 1 && seconds >= MEASURE_SECONDS)
 		fprintf(progress->stream, ", %.0f s left", (double)(progress->total - done) / rate);
 	fflush(progress->stream);
 	progress->shown = now;

@@ -107,10 +107,18 @@ struct heap {
 	bool partial; // interrupted
 };
 
+// Is told how far the work is; functions may be NULL. add is called by several threads at once.
+struct heap_watch {
+	void *context;
+	void (*begin)(void *context, uint64_t bytes); // a pass over so many bytes
+	void (*add)(void *context, uint64_t bytes);   // so many bytes more
+};
+
 struct heap_options {
 	unsigned threads;	// at least 1
 	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: give up
+	struct heap_watch watch;
 };
 
 // Walk the heaps of image, of which places says what lies where. If the allocator is not known,

@@ -61,6 +61,7 @@ struct reach {
 	_Atomic size_t tile;	    // the next one, in passes over all of them
 	size_t *lost_before;	    // lost objects before each tile; owned
 	_Atomic uint64_t unread;
+	double share; // bytes of the heap for each object that may point at others
 	reach_visit *visit;
 	reach_hold *hold;
 	reach_select *select;
@@ -87,8 +88,9 @@ struct worker {
 	uint16_t *stack;	     // slots of the tile that are to be looked at; owned
 	size_t depth;
 	struct hand hand;
-	size_t current; // tile; NO_TILE: none
-	uint32_t reads; // of parts of it; TILE_LOADED: the buffer has all of it
+	size_t followed; // objects that reach_progress was not told of
+	size_t current;	 // tile; NO_TILE: none
+	uint32_t reads;	 // of parts of it; TILE_LOADED: the buffer has all of it
 	struct candidate batch[BATCH];
 	size_t batched;
 	size_t source;
@@ -110,7 +112,12 @@ struct object {
 };
 
 bool reach_stopped(const struct reach *reach);
+// A pass begins, over the heap and maybe all roots; so many bytes more are done.
+void reach_progress_begin(const struct reach *reach, bool roots);
 void reach_progress(const struct reach *reach, uint64_t bytes);
+// An object that may point at others was looked at, in a pass that follows pointers: how many bytes
+// of the heap that takes is not known, but how many such objects there are.
+void worker_progress(struct worker *worker);
 
 bool worker_init(struct worker *worker, struct reach *reach, unsigned number);
 void worker_deinit(struct worker *worker);

@@ -133,6 +133,7 @@ static void search_tile(struct worker *worker, struct level *level, size_t tile)
 			const struct object object =
 				worker_object(worker, cell * 64 + (unsigned)__builtin_ctzll(bits));
 			worker_scan_object(worker, &object);
+			worker_progress(worker);
 		}
 	}
 	worker_flush(worker);
@@ -272,6 +273,7 @@ bool reach_find_path(
 	bool ok = search_init(&search, reach) && worker_init(&worker, reach, 0);
 	if (ok) {
 		search.target = target;
+		reach_progress_begin(reach, true);
 		worker.search = &search;
 		ok = path_find(&worker, ret);
 	}

@@ -13,10 +13,39 @@ bool reach_stopped(const struct reach *reach)
 	return reach->options.stop != NULL && atomic_load(reach->options.stop) != 0;
 }
 
+void reach_progress_begin(const struct reach *reach, bool roots)
+{
+	uint64_t bytes = (uint64_t)reach->heap->slot_count * reach->heap->unit;
+	for (size_t i = 0; roots && i < reach->roots.count; i++)
+		bytes += reach->roots.list[i].end - reach->roots.list[i].start;
+	if (reach->options.watch.begin != NULL)
+		reach->options.watch.begin(reach->options.watch.context, bytes);
+}
+
 void reach_progress(const struct reach *reach, uint64_t bytes)
 {
 	if (reach->options.watch.add != NULL)
 		reach->options.watch.add(reach->options.watch.context, bytes);
+}
+
+// It is told of so many objects at once.
+#define PROGRESS_STEP 4096
+
+void worker_progress(struct worker *worker)
+{
+	if (++worker->followed < PROGRESS_STEP)
+		return;
+	worker->followed = 0;
+	reach_progress(worker->reach, (uint64_t)(PROGRESS_STEP * worker->reach->share));
+}
+
+static double reach_share(const struct heap *heap)
+{
+	uint64_t objects = 0;
+	for (size_t cell = 0; cell < (heap->slot_count + 63) / 64; cell++)
+		objects += (unsigned)__builtin_popcountll(
+			heap->cells[cell].used & ~heap->targets.leaves[cell]);
+	return (double)heap->slot_count * heap->unit / (double)max_u64(objects, 1);
 }
 
 // ---- reading
@@ -290,6 +319,7 @@ static bool worker_scan_listed(struct worker *worker, size_t slot)
 static void worker_mark_object(struct worker *worker, size_t slot)
 {
 	struct reach *reach = worker->reach;
+	worker_progress(worker);
 	if (worker_scan_listed(worker, slot))
 		return;
 	struct object object = worker_object(worker, slot);
@@ -328,7 +358,6 @@ static void worker_mark_tile(struct worker *worker, size_t tile)
 			worker_flush(worker);
 	}
 	worker->current = NO_TILE;
-	reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
 }
 
 const struct root *reach_next_root(struct reach *reach, uint64_t *address, uint64_t *size)
@@ -352,6 +381,7 @@ const struct root *reach_next_root(struct reach *reach, uint64_t *address, uint6
 		else
 			found = root;
 		reach->root_at += *size;
+		reach_progress(reach, *size);
 	}
 	pthread_mutex_unlock(&reach->roots_lock);
 	return found;
@@ -514,9 +544,7 @@ bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct
 	struct worker *workers = calloc(threads, sizeof *workers);
 	unsigned running = 1;
 	bool ok = workers != NULL;
-	if (reach->options.watch.begin != NULL)
-		reach->options.watch.begin(reach->options.watch.context,
-			(uint64_t)reach->heap->slot_count * reach->heap->unit);
+	reach_progress_begin(reach, reach->root < reach->roots.count);
 	reach->work = work;
 	for (unsigned i = 0; ok && i < threads; i++)
 		ok = worker_init(&workers[i], reach, i);
@@ -560,6 +588,7 @@ bool reach_create(const struct image *image, const struct modules *modules,
 	reach->mark = pointers_mark_for(options->level);
 	pointers_init(&reach->pointers, image_info(image), heap);
 	reach->take = worker_mark;
+	reach->share = reach_share(heap);
 	const bool memory = queue_init(&reach->queue, reach->tile_count) && reach->states != NULL &&
 			    reach->lost_before != NULL;
 	if ((!memory && !error_memory(err)) ||

@@ -22,13 +22,6 @@
 #include "image/module.h"
 #include "names/places.h"
 
-// Is told how far the work is; functions may be NULL. add is called by several threads at once.
-struct reach_watch {
-	void *context;
-	void (*begin)(void *context, uint64_t bytes); // a pass over so many bytes
-	void (*add)(void *context, uint64_t bytes);   // so many bytes more
-};
-
 struct reach_options {
 	unsigned threads;
 	// Only pointers to the beginning of an object count, and to a base class in it, and to the
@@ -36,7 +29,7 @@ struct reach_options {
 	bool exact;
 	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: give up
-	struct reach_watch watch;
+	struct heap_watch watch;
 };
 
 struct reach;

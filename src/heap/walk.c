@@ -467,6 +467,9 @@ static void *walker_run(void *argument)
 		struct piece *piece = &walk->pieces[index];
 		const bool first = piece->start == piece->region->start;
 		piece_walk(walker, piece, first ? piece->start : 0, piece->start);
+		if (walk->options->watch.add != NULL)
+			walk->options->watch.add(
+				walk->options->watch.context, piece->end - piece->start);
 	}
 }
 
@@ -584,6 +587,11 @@ static bool pieces_init(struct walk *walk, const struct stretch *stretches)
 static bool walkers_run(struct walk *walk, struct walker *walkers, unsigned count)
 {
 	unsigned started = 1;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < walk->piece_count; i++)
+		bytes += walk->pieces[i].end - walk->pieces[i].start;
+	if (walk->options->watch.begin != NULL)
+		walk->options->watch.begin(walk->options->watch.context, bytes);
 	// What cannot be started is done by the others.
 	while (started < count &&
 		pthread_create(&walkers[started].thread, NULL, walker_run, &walkers[started]) == 0)

@@ -94,6 +94,9 @@ struct report_malloc_size {
 	uint64_t value, count;
 };
 
+// Columns that a table of types can have, see table.c.
+enum { REPORT_COLUMNS = 13 };
+
 // What the rows of a table of types rest on.
 struct report_types {
 	uint64_t types;				// rows that there would be without a limit
@@ -107,9 +110,11 @@ struct report_types {
 	bool lists_known;  // and all that are in threads' caches and fastbins
 	// The allocator to whose sizes the bytes of arrays are rounded up; NULL: none is known.
 	const char *size_classes;
-	bool lower;					// the dump is cut: counts are lower bounds
-	unsigned name_width, module_width, where_width; // columns of the longest texts that follow
-	const struct report_old *old;			// NULL: no comparison
+	bool lower; // the dump is cut: counts are lower bounds
+	// Of the rows that follow: how many, and the longest texts in columns; report_types_fit.
+	size_t rows;
+	unsigned widths[REPORT_COLUMNS];
+	const struct report_old *old;	  // NULL: no comparison
 	const struct report_leaks *leaks; // NULL: the rows are of all objects, not of lost ones
 };
 
@@ -211,6 +216,7 @@ struct report_field {
 	uint64_t values, skipped; // as above
 	uint64_t distinct;	  // values; UINT64_MAX: many
 	const char *mostly;	  // what they are: "constant", ...
+	bool behind;		  // the memory that malloc gave for the object
 };
 
 // What points at objects: a type at an offset, or a place; or a step of the way to one, of which
@@ -262,8 +268,10 @@ struct report {
 	bool list;			    // a list is open
 	enum report_list open;		    // which one
 	const struct report_member *member; // that is open in it, NULL: none
-	bool lost;			    // out of memory inside a writer
-	int failure;			    // errno of the first write that failed; 0: none
+	struct report_line *lines; // rows of text that wait for the end of their list; owned
+	size_t line_count;
+	bool lost;   // out of memory inside a writer
+	int failure; // errno of the first write that failed; 0: none
 };
 
 // Writers of one format; they need not look for errors of the stream.
@@ -281,6 +289,9 @@ struct report_writer {
 	void (*owner)(struct report *report, const struct report_owner *row);
 	void (*end)(struct report *report);
 };
+
+// Before report_begin, for each row in its order: a table has to know how wide its columns are.
+void report_types_fit(struct report_types *types, const struct report_type *row);
 
 // For writers: write any bytes, of any number, escaped.
 void report_escaped(struct report *report, const char *bytes, size_t size, enum escape_style style);

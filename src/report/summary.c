@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/escape.h"
 #include "report/report.h"
+#include "report/terminal.h"
 
 static void summary_text(FILE *stream, const char *text)
 {
@@ -117,7 +119,7 @@ static void summary_modules(FILE *stream, const struct report_head *head)
 		putc('\n', stream);
 }
 
-void summary_write(FILE *stream, const struct report_head *head)
+static void summary_lines(FILE *stream, const struct report_head *head)
 {
 	const struct report_input *input = &head->input;
 	const struct report_scanned *scanned = &head->scanned;
@@ -149,6 +151,18 @@ void summary_write(FILE *stream, const struct report_head *head)
 		summary_all_modules(stream, head);
 	else
 		summary_modules(stream, head);
+}
+
+void summary_write(FILE *stream, const struct report_head *head)
+{
+	char *lines = NULL;
+	size_t size;
+	const unsigned width = terminal_width(stream);
+	FILE *memory = width > 0 ? open_memstream(&lines, &size) : NULL;
+	summary_lines(memory != NULL ? memory : stream, head);
+	if (memory != NULL && fclose(memory) == 0)
+		terminal_write_lines(stream, lines, width);
+	free(lines);
 }
 
 void summary_used(FILE *stream, uint64_t limit, uint64_t symbols, uint64_t unpacking)

@@ -2,10 +2,13 @@
 #include "report/table.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/escape.h"
+#include "report/terminal.h"
 
 struct number_text {
 	char text[32];
@@ -28,25 +31,176 @@ static struct number_text number_format(uint64_t number)
 	return ret;
 }
 
-void table_begin(struct report *report)
+// ---- columns
+
+// In their order.
+enum column {
+	COLUMN_NUMBER,
+	COLUMN_MORE,
+	COLUMN_MORE_BYTES,
+	COLUMN_COUNT,
+	COLUMN_DIRECT,
+	COLUMN_SIZE,
+	COLUMN_BYTES,
+	COLUMN_SHARE,
+	COLUMN_TYPE, // this one and those behind it are texts
+	COLUMN_MODULE,
+	COLUMN_WHERE,
+	COLUMN_EXAMPLE,
+	COLUMN_NOTE,
+	COLUMN_END,
+};
+_Static_assert((int)COLUMN_END == (int)REPORT_COLUMNS, "widths of all columns");
+
+static const struct {
+	const char *title;
+	unsigned width; // in a file at least, so that short tables are alike
+} columns[COLUMN_END] = {
+	[COLUMN_NUMBER] = {"#", 3},
+	[COLUMN_MORE] = {"+COUNT", 10},
+	[COLUMN_MORE_BYTES] = {"+BYTES", 12},
+	[COLUMN_COUNT] = {"COUNT", 10},
+	[COLUMN_DIRECT] = {"DIRECT", 10},
+	[COLUMN_SIZE] = {"SIZE", 7},
+	[COLUMN_BYTES] = {"BYTES", 11},
+	[COLUMN_SHARE] = {"%", 6},
+	[COLUMN_TYPE] = {"TYPE", 0},
+	[COLUMN_MODULE] = {"MODULE", 0},
+	[COLUMN_WHERE] = {"WHERE", 0},
+	[COLUMN_EXAMPLE] = {"EXAMPLE", 0},
+	[COLUMN_NOTE] = {"", 0},
+};
+
+#define BIT(column) (1U << (column))
+
+static unsigned columns_of(const struct report_types *types)
+{
+	const unsigned all = BIT(COLUMN_NUMBER) | BIT(COLUMN_COUNT) | BIT(COLUMN_BYTES) |
+			     BIT(COLUMN_TYPE) | BIT(COLUMN_MODULE);
+	if (types->old != NULL)
+		return all | BIT(COLUMN_MORE) | BIT(COLUMN_MORE_BYTES) | BIT(COLUMN_WHERE) |
+		       BIT(COLUMN_NOTE);
+	return all | BIT(COLUMN_SIZE) | BIT(COLUMN_SHARE) | BIT(COLUMN_EXAMPLE) |
+	       (types->leaks != NULL ? BIT(COLUMN_DIRECT) : BIT(COLUMN_WHERE));
+}
+
+// What a narrow terminal can do without, the least useful first, while the names have less room
+// than so many columns.
+static const struct sacrifice {
+	enum column column;
+	unsigned room;
+} sacrifices[] = {{COLUMN_WHERE, 40}, {COLUMN_MODULE, 40}, {COLUMN_SHARE, 24}, {COLUMN_SIZE, 24},
+	{COLUMN_DIRECT, 24}, {COLUMN_EXAMPLE, 24}, {COLUMN_NUMBER, 24}, {COLUMN_BYTES, 24}},
+  sacrifices_diff[] = {{COLUMN_WHERE, 40}, {COLUMN_MODULE, 40}, {COLUMN_BYTES, 24},
+	  {COLUMN_COUNT, 24}, {COLUMN_NUMBER, 24}, {COLUMN_NOTE, 24}, {COLUMN_MORE, 24}};
+
+// A column of texts that are not names is no wider on a terminal.
+#define TEXT_WIDTH_MAX 24
+
+// In a file a column is as wide as its longest text, unless that would make so many spaces; but
+// this wide in any case.
+#define SPACES_MAX ((size_t)16 << 20)
+#define FILE_WIDTH_MIN 200
+
+struct layout {
+	unsigned shown; // BITs
+	unsigned widths[COLUMN_END];
+};
+
+static unsigned column_gap(const struct layout *layout, enum column column)
+{
+	if ((layout->shown & (BIT(column) - 1)) == 0)
+		return 0;
+	return column < COLUMN_TYPE ? 1 : 2;
+}
+
+// The columns of the terminal that are left for the names.
+static unsigned layout_room(const struct layout *layout, unsigned width)
+{
+	unsigned used = 0;
+	for (enum column i = 0; i < COLUMN_END; i++)
+		if ((layout->shown & BIT(i)) != 0)
+			used += column_gap(layout, i) + (i != COLUMN_TYPE ? layout->widths[i] : 0);
+	return width > used ? width - used : 0;
+}
+
+static struct layout layout_of(const struct report *report)
 {
 	const struct report_types *types = report->head->types;
-	if (types == NULL)
-		return;
-	if (types->old != NULL)
-		fprintf(report->stream, "%3s %10s %12s %10s %11s  %-*s  %-*s  %s\n", "#", "+COUNT",
-			"+BYTES", "COUNT", "BYTES", (int)types->name_width, "TYPE",
-			(int)types->module_width, "MODULE", "WHERE");
-	else if (types->leaks != NULL)
-		fprintf(report->stream, "%3s %10s %10s %7s %11s %6s  %-*s  %-*s  %s\n", "#",
-			"COUNT", "DIRECT", "SIZE", "BYTES", "%", (int)types->name_width, "TYPE",
-			(int)types->module_width, "MODULE", "EXAMPLE");
-	else
-		fprintf(report->stream, "%3s %10s %7s %11s %6s  %-*s  %-*s  %-*s  %s\n", "#",
-			"COUNT", "SIZE", "BYTES", "%", (int)types->name_width, "TYPE",
-			(int)types->module_width, "MODULE", (int)types->where_width, "WHERE",
-			"EXAMPLE");
+	struct layout ret = {.shown = columns_of(types)};
+	const size_t most = max_u64(SPACES_MAX / max_u64(types->rows, 1), FILE_WIDTH_MIN);
+	for (enum column i = 0; i < COLUMN_END; i++) {
+		const unsigned least = (unsigned)strlen(columns[i].title);
+		const unsigned width = types->widths[i] > least ? types->widths[i] : least;
+		if (report->width == 0)
+			ret.widths[i] = (unsigned)max_u64(min_u64(width, most), columns[i].width);
+		else
+			ret.widths[i] =
+				i <= COLUMN_TYPE || width < TEXT_WIDTH_MAX ? width : TEXT_WIDTH_MAX;
+	}
+	if (ret.widths[COLUMN_NOTE] == 0)
+		ret.shown &= ~BIT(COLUMN_NOTE);
+	if (report->width == 0)
+		return ret;
+	const bool diff = types->old != NULL;
+	const struct sacrifice *list = diff ? sacrifices_diff : sacrifices;
+	const size_t count = diff ? sizeof sacrifices_diff / sizeof *sacrifices_diff
+				  : sizeof sacrifices / sizeof *sacrifices;
+	const unsigned name = ret.widths[COLUMN_TYPE], wanted = ret.shown;
+	size_t i = 0;
+	for (; i < count; i++)
+		if (layout_room(&ret, report->width) < min_u64(name, list[i].room))
+			ret.shown &= ~BIT(list[i].column);
+	// Where a wide one had to go, there may be room for a narrow one.
+	while (i-- > 0) {
+		struct layout more = ret;
+		more.shown |= BIT(list[i].column) & wanted;
+		if (layout_room(&more, report->width) >= min_u64(name, list[i].room))
+			ret = more;
+	}
+	const unsigned room = layout_room(&ret, report->width);
+	ret.widths[COLUMN_TYPE] = (unsigned)max_u64(min_u64(name, room), 1);
+	return ret;
 }
+
+// kind: of the type, which has its colour; "": none.
+static void table_line(
+	struct report *report, const char *const cells[static COLUMN_END], const char *kind)
+{
+	const struct layout layout = layout_of(report);
+	FILE *stream = report->stream;
+	unsigned spaces = 0;
+	for (enum column i = 0; i < COLUMN_END; i++) {
+		if ((layout.shown & BIT(i)) == 0)
+			continue;
+		const unsigned width = layout.widths[i];
+		const unsigned used = (unsigned)min_u64(terminal_columns(cells[i]), width);
+		spaces += column_gap(&layout, i) + (i < COLUMN_TYPE ? width - used : 0);
+		// No line ends with spaces.
+		if (used > 0) {
+			const char *color =
+				report->color && i == COLUMN_TYPE ? terminal_color(kind) : "";
+			fprintf(stream, "%*s%s", (int)spaces, "", color);
+			terminal_write_cut(stream, cells[i], report->width > 0 ? width : 0);
+			fputs(color[0] != '\0' ? TERMINAL_PLAIN : "", stream);
+			spaces = 0;
+		}
+		spaces += i < COLUMN_TYPE ? 0 : width - used;
+	}
+	putc('\n', stream);
+}
+
+void table_begin(struct report *report)
+{
+	const char *cells[COLUMN_END];
+	if (report->head->types == NULL)
+		return;
+	for (enum column i = 0; i < COLUMN_END; i++)
+		cells[i] = columns[i].title;
+	table_line(report, cells, "");
+}
+
+// ---- rows
 
 // A number with its sign.
 static struct number_text signed_size(int64_t bytes)
@@ -57,51 +211,58 @@ static struct number_text signed_size(int64_t bytes)
 	return ret;
 }
 
-static void table_diff(struct report *report, const struct report_type *row)
-{
-	const struct report_types *types = report->head->types;
-	fprintf(report->stream, "%3zu %+10" PRId64 " %12s %10" PRIu64 " %11s  %-*s  %-*s  %s%s\n",
-		report->rows + 1, row->more_count, signed_size(row->more_bytes).text, row->count,
-		row->bytes_known ? size_format(row->bytes).text : "-", (int)types->name_width,
-		row->name, (int)types->module_width, row->module,
-		row->place != NULL ? row->place : row->where,
-		row->only_old	? "  (gone)"
-		: row->only_new ? "  (new)"
-				: "");
-}
-
 // Below this agreement a size is marked.
 #define AGREEMENT_MIN 0.9
 
-void table_type(struct report *report, const struct report_type *row)
+struct row {
+	const char *cells[COLUMN_END];
+	struct number_text numbers[COLUMN_END]; // of some cells
+};
+
+// The texts of all columns.
+static void row_init(const struct report_type *type, size_t number, struct row *ret)
 {
-	const struct report_types *types = report->head->types;
-	char size[32] = "-", share[16] = "-", example[24] = "-";
-	if (types->old != NULL) {
-		table_diff(report, row);
-		return;
+	for (enum column i = 0; i < COLUMN_END; i++)
+		ret->cells[i] = strcpy(ret->numbers[i].text, "-");
+	struct number_text *numbers = ret->numbers;
+	const size_t size = sizeof numbers->text;
+	snprintf(numbers[COLUMN_NUMBER].text, size, "%zu", number);
+	snprintf(numbers[COLUMN_MORE].text, size, "%+" PRId64, type->more_count);
+	numbers[COLUMN_MORE_BYTES] = signed_size(type->more_bytes);
+	snprintf(numbers[COLUMN_COUNT].text, size, "%" PRIu64, type->count);
+	snprintf(numbers[COLUMN_DIRECT].text, size, "%" PRIu64, type->direct);
+	if (type->size > 0)
+		snprintf(numbers[COLUMN_SIZE].text, size, "%s%" PRIu64,
+			type->agreement < AGREEMENT_MIN ? "~" : "", type->size);
+	if (type->bytes_known) {
+		snprintf(numbers[COLUMN_BYTES].text, size, "%s", size_format(type->bytes).text);
+		snprintf(numbers[COLUMN_SHARE].text, size, "%.1f", 100 * type->share);
 	}
-	if (row->size > 0)
-		snprintf(size, sizeof size, "%s%" PRIu64, row->agreement < AGREEMENT_MIN ? "~" : "",
-			row->size);
-	if (row->bytes_known)
-		snprintf(share, sizeof share, "%.1f", 100 * row->share);
-	if (row->example_count > 0)
-		snprintf(example, sizeof example, "0x%" PRIx64, row->examples[0]);
-	if (types->leaks != NULL) {
-		fprintf(report->stream,
-			"%3zu %10" PRIu64 " %10" PRIu64 " %7s %11s %6s  %-*s  %-*s  %s\n",
-			report->rows + 1, row->count, row->direct, size,
-			size_format(row->bytes).text, share, (int)types->name_width, row->name,
-			(int)types->module_width, row->module, example);
-		return;
-	}
-	fprintf(report->stream, "%3zu %10" PRIu64 " %7s %11s %6s  %-*s  %-*s  %-*s  %s\n",
-		report->rows + 1, row->count, size,
-		row->bytes_known ? size_format(row->bytes).text : "-", share,
-		(int)types->name_width, row->name, (int)types->module_width, row->module,
-		(int)types->where_width, row->place != NULL ? row->place : row->where, example);
+	if (type->example_count > 0)
+		snprintf(numbers[COLUMN_EXAMPLE].text, size, "0x%" PRIx64, type->examples[0]);
+	ret->cells[COLUMN_TYPE] = type->name;
+	ret->cells[COLUMN_MODULE] = type->module;
+	ret->cells[COLUMN_WHERE] = type->place != NULL ? type->place : type->where;
+	ret->cells[COLUMN_NOTE] = type->only_old ? "(gone)" : type->only_new ? "(new)" : "";
 }
+
+void report_types_fit(struct report_types *types, const struct report_type *type)
+{
+	struct row row;
+	row_init(type, ++types->rows, &row);
+	for (enum column i = 0; i < COLUMN_END; i++)
+		types->widths[i] = (unsigned)max_u64(
+			types->widths[i], min_u64(terminal_columns(row.cells[i]), INT_MAX / 2));
+}
+
+void table_type(struct report *report, const struct report_type *type)
+{
+	struct row row;
+	row_init(type, report->rows + 1, &row);
+	table_line(report, row.cells, type->kind);
+}
+
+// ---- below the rows
 
 static void table_text(FILE *stream, const char *text)
 {
@@ -111,7 +272,7 @@ static void table_text(FILE *stream, const char *text)
 }
 
 // The files without which there are no names.
-static void table_missing(struct report *report)
+static void table_missing(const struct report *report, FILE *stream)
 {
 	const struct report_head *head = report->head;
 	const char *before = "note: files are missing, their types may have no names: ";
@@ -120,12 +281,12 @@ static void table_missing(struct report *report)
 		if (module->path[0] == '\0' || (strcmp(module->state, "missing") != 0 &&
 						       strcmp(module->state, "mismatch") != 0))
 			continue;
-		fputs(before, report->stream);
-		table_text(report->stream, module->path);
+		fputs(before, stream);
+		table_text(stream, module->path);
 		before = ", ";
 	}
 	if (before[0] == ',')
-		putc('\n', report->stream);
+		putc('\n', stream);
 }
 
 static void table_doubt(const struct report_types *types, FILE *stream)
@@ -138,10 +299,9 @@ static void table_doubt(const struct report_types *types, FILE *stream)
 }
 
 // What was lost, of how much.
-static void table_leaks(struct report *report, const struct report_types *types)
+static void table_leaks(const struct report *report, const struct report_types *types, FILE *stream)
 {
 	const struct report_leaks *leaks = types->leaks;
-	FILE *stream = report->stream;
 	const uint64_t indirect = leaks->lost_count - leaks->direct_count;
 	fprintf(stream, "lost: %s object%s, %s", number_format(leaks->lost_count).text,
 		leaks->lost_count == 1 ? "" : "s", size_format(leaks->lost_bytes).text);
@@ -173,20 +333,13 @@ static void table_leaks(struct report *report, const struct report_types *types)
 				: ", and its registers are not known");
 	if (types->old != NULL && types->old->lower)
 		fputs("note: the old dump is cut: growth may be more or less\n", stream);
-	table_missing(report);
+	table_missing(report, stream);
 	table_doubt(types, stream);
 }
 
-void table_end(struct report *report)
+static void table_totals(
+	const struct report *report, const struct report_types *types, FILE *stream)
 {
-	const struct report_types *types = report->head->types;
-	if (types == NULL)
-		return;
-	FILE *stream = report->stream;
-	if (types->leaks != NULL) {
-		table_leaks(report, types);
-		return;
-	}
 	fprintf(stream, "named: %s objects, %s", number_format(types->named_count).text,
 		size_format(types->named_bytes).text);
 	if (types->heap_bytes > 0)
@@ -205,7 +358,7 @@ void table_end(struct report *report)
 		fputs("note: the old dump is cut: its counts are lower bounds, growth may be "
 		      "less\n",
 			stream);
-	table_missing(report);
+	table_missing(report, stream);
 	table_doubt(types, stream);
 	if (!types->walked && types->types > 0)
 		fputs("note: the allocator is not glibc's: deleted objects that it left as they "
@@ -220,4 +373,29 @@ void table_end(struct report *report)
 			"note: types of less than %" PRIu64
 			" objects may be missing: they do not fit --memory\n",
 			types->left_out);
+}
+
+void table_end(struct report *report)
+{
+	const struct report_types *types = report->head->types;
+	char *lines = NULL;
+	size_t size;
+	if (types == NULL)
+		return;
+	FILE *stream = report->width > 0 ? open_memstream(&lines, &size) : report->stream;
+	if (stream == NULL) {
+		report->lost = true;
+		return;
+	}
+	if (types->leaks != NULL)
+		table_leaks(report, types, stream);
+	else
+		table_totals(report, types, stream);
+	if (stream == report->stream)
+		return;
+	if (fclose(stream) == 0)
+		terminal_write_lines(report->stream, lines, report->width);
+	else
+		report->lost = true;
+	free(lines);
 }

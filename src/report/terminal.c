@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "report/terminal.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -49,6 +50,39 @@ void terminal_write_cut(FILE *stream, const char *text, size_t columns)
 	fputs(skip(text, length - kept / 2), stream);
 }
 
+// What is broken off is set in by two columns. A word that is longer than a line stays whole.
+static void write_line(FILE *stream, const char *line, size_t length, size_t width)
+{
+	size_t column = 0;
+	for (size_t at = 0; at < length;) {
+		const size_t spaces = strspn(line + at, " ");
+		const char *word = line + at + spaces;
+		const size_t size = strcspn(word, " \n");
+		size_t columns = 0;
+		for (size_t i = 0; i < size; i++)
+			columns += (word[i] & 0xc0) != 0x80;
+		const bool breaks = column > 0 && column + spaces + columns > width;
+		fprintf(stream, "%s%*s", breaks ? "\n" : "", (int)(breaks ? 2 : spaces), "");
+		fwrite(word, 1, size, stream);
+		column = (breaks ? 2 : column + spaces) + columns;
+		at += spaces + size;
+	}
+	putc('\n', stream);
+}
+
+void terminal_write_lines(FILE *stream, const char *text, unsigned width)
+{
+	if (width == 0) {
+		fputs(text, stream);
+		return;
+	}
+	while (*text != '\0') {
+		const size_t length = strcspn(text, "\n");
+		write_line(stream, text, length, width);
+		text += length + (text[length] != '\0');
+	}
+}
+
 const char *terminal_color(const char *kind)
 {
 	static const struct {
@@ -58,6 +92,10 @@ const char *terminal_color(const char *kind)
 		{"code", "\033[36m"},
 		{"data", "\033[32m"},
 		{"zero", "\033[2m"},
+		// Of types: as the pointers to vtables and functions are that they are known by.
+		{"class", "\033[32m"},
+		{"struct", "\033[36m"},
+		{"unnamed", "\033[36m"},
 	};
 	for (size_t i = 0; i < sizeof colors / sizeof *colors; i++)
 		if (strcmp(colors[i].kind, kind) == 0)

@@ -2,9 +2,11 @@
 //
 // Rows for people and for scripts: "0xVALUE : COUNT  DESCRIPTION".
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/escape.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -32,17 +34,39 @@ static int text_value(struct report *report, const struct report_word *row)
 	return fprintf(report->stream, "0x%0*" PRIx64, digits, row->value);
 }
 
-// A description, in the columns that are left of a terminal's line, in the colour of its kind.
-static void text_description(
-	struct report *report, const char *kind, const char *text, size_t columns_used)
+// Text in the colour of its kind, cut to so many columns; 0: not cut.
+static void text_colored(struct report *report, const char *kind, const char *text, size_t columns)
 {
-	const char *color = report->color ? terminal_color(kind) : "";
-	size_t columns = 0;
-	if (report->width > 0)
-		columns = report->width > columns_used + 8 ? report->width - columns_used : 8;
+	const char *color = report->color && text[0] != '\0' ? terminal_color(kind) : "";
 	fputs(color, report->stream);
 	terminal_write_cut(report->stream, text, columns);
 	fputs(color[0] != '\0' ? TERMINAL_PLAIN : "", report->stream);
+}
+
+// What is left of a terminal's line; 0: there is no end of it.
+static size_t text_room(const struct report *report, size_t columns_used)
+{
+	// No less than the mark of a cut.
+	return report->width == 0 ? 0 : max_u64(report->width, columns_used + 3) - columns_used;
+}
+
+// A description, in the columns that are left of a terminal's line.
+static void text_description(
+	struct report *report, const char *kind, const char *text, size_t columns_used)
+{
+	text_colored(report, kind, text, text_room(report, columns_used));
+}
+
+// A line that is no row.
+static void __attribute__((format(printf, 2, 3)))
+text_line(struct report *report, const char *format, ...)
+{
+	char line[160];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof line, format, arguments);
+	va_end(arguments);
+	terminal_write_lines(report->stream, line, report->width);
 }
 
 static void text_word(struct report *report, const struct report_word *row)
@@ -85,7 +109,7 @@ static void text_found(struct report *report, const struct report_found *found)
 		word.count = word.count_max = found->count;
 		text_word(report, &word);
 		if (found->lost_known)
-			fprintf(report->stream, "%" PRIu64 " object%s in use, %" PRIu64 " lost\n",
+			text_line(report, "%" PRIu64 " object%s in use, %" PRIu64 " lost\n",
 				found->count, found->count == 1 ? "" : "s", found->lost);
 		return;
 	}
@@ -95,29 +119,31 @@ static void text_found(struct report *report, const struct report_found *found)
 	}
 }
 
-static void text_list(struct report *report, enum report_list list)
-{
-	(void)list;
-	(void)report;
-}
+// Below this a text is worth more than the address of one.
+#define TEXT_ROOM_MIN 16
 
 static void text_text(struct report *report, const struct report_text *row)
 {
-	char count[48];
+	const int digits = 2 * (int)report->head->scanned.word_size;
+	char count[48], address[24] = "";
 	if (row->count_max > row->count)
 		snprintf(count, sizeof count, "%" PRIu64 "..%" PRIu64, row->count, row->count_max);
 	else
 		snprintf(count, sizeof count, "%" PRIu64, row->count);
-	const int used = fprintf(report->stream, "%9s  0x%0*" PRIx64 "  %s", count,
-		2 * (int)report->head->scanned.word_size, row->address,
-		row->cut_before ? "..." : "");
+	if (report->width == 0 ||
+		report->width >= 9 + 2 + 2 + (unsigned)digits + 2 + 8 + TEXT_ROOM_MIN)
+		snprintf(address, sizeof address, "0x%0*" PRIx64 "  ", digits, row->address);
+	const int used =
+		fprintf(report->stream, "%9s  %s%s", count, address, row->cut_before ? "..." : "");
 	text_quoted(report, row->bytes, row->size, used > 0 ? (size_t)used + 3 : 0);
 	fputs(row->cut_after ? "...\n" : "\n", report->stream);
 }
 
 static void text_place(struct report *report, const struct report_place *row)
 {
-	fprintf(report->stream, "%9" PRIu64 "  %s\n", row->count, row->place);
+	const int used = fprintf(report->stream, "%9" PRIu64 "  ", row->count);
+	text_description(report, "", row->place, used > 0 ? (size_t)used : 0);
+	putc('\n', report->stream);
 }
 
 static void text_address(struct report *report, const struct report_address *row)
@@ -133,61 +159,214 @@ static void text_address(struct report *report, const struct report_address *row
 
 static void text_member(struct report *report, const struct report_member *member)
 {
-	fprintf(report->stream, "%+" PRId64 ":%s  %" PRIu64 " values", member->offset, member->type,
-		member->values);
+	char skipped[40] = "";
 	if (member->skipped > 0)
-		fprintf(report->stream, ", %" PRIu64 " not saved", member->skipped);
-	putc('\n', report->stream);
+		snprintf(skipped, sizeof skipped, ", %" PRIu64 " not saved", member->skipped);
+	text_line(report, "%+" PRId64 ":%s  %" PRIu64 " values%s\n", member->offset, member->type,
+		member->values, skipped);
 }
+
+// ---- the layout
+
+// A row of it.
+struct report_line {
+	char offset[24], share[16], distinct[24];
+	char *shown, *mostly; // owned
+	const char *kind;
+	bool behind;
+};
 
 static void text_field(struct report *report, const struct report_field *row)
 {
 	const struct report_word *top = &row->top;
-	char value[32], share[16] = "-", distinct[24] = "many";
-	if (report->rows == 0)
-		fprintf(report->stream, "%7s  %-38s %6s %9s  %s\n", "offset", "most frequent",
-			"share", "distinct", "mostly");
+	struct report_line *lines =
+		reallocarray(report->lines, report->line_count + 1, sizeof *lines);
+	char value[32];
+	if (lines == NULL) {
+		report->lost = true;
+		return;
+	}
+	report->lines = lines;
+	struct report_line *line = &lines[report->line_count];
+	*line = (struct report_line){
+		.share = "-", .distinct = "many", .kind = top->kind, .behind = row->behind};
 	snprintf(value, sizeof value, top->redacted ? "-" : "0x%" PRIx64, top->value);
-	const char *shown = row->values == 0	   ? "not saved"
-			    : top->text[0] != '\0' ? top->text
-						   : value;
+	line->shown = strdup(row->values == 0	    ? "not saved"
+			     : top->text[0] != '\0' ? top->text
+						    : value);
+	line->mostly = strdup(row->mostly);
+	snprintf(line->offset, sizeof line->offset, "%+" PRId64, row->offset);
 	if (row->values > 0) {
 		// Rounded down, so that 100 % is all.
 		const double percent = 100 * (double)top->count / (double)row->values;
-		snprintf(share, sizeof share, "%u %%", (unsigned)percent);
+		snprintf(line->share, sizeof line->share, "%u %%", (unsigned)percent);
 	}
 	if (row->distinct != UINT64_MAX)
-		snprintf(distinct, sizeof distinct, "%" PRIu64, row->distinct);
-	fprintf(report->stream, "%+7" PRId64 "  %-38s %6s %9s  %s\n", row->offset, shown, share,
-		distinct, row->mostly);
+		snprintf(line->distinct, sizeof line->distinct, "%" PRIu64, row->distinct);
+	if (line->shown != NULL && line->mostly != NULL) {
+		report->line_count++;
+		return;
+	}
+	report->lost = true;
+	free(line->shown);
+	free(line->mostly);
+}
+
+// Columns of a layout; 0: it is not shown.
+struct text_widths {
+	unsigned offset, shown, share, distinct, mostly;
+};
+
+static unsigned width_of(unsigned width, const char *text)
+{
+	return (unsigned)max_u64(width, terminal_columns(text));
+}
+
+// What a narrow terminal can do without goes; of the rest, the texts are cut.
+static void widths_fit(unsigned width, struct text_widths *widths)
+{
+	const unsigned fixed = widths->offset + 2 + 1 + widths->share;
+	const unsigned least =
+		(unsigned)(min_u64(widths->shown, 24) + 2 + min_u64(widths->mostly, 16));
+	unsigned room = width > fixed ? width - fixed : 1;
+	if (room < least + 1 + widths->distinct)
+		widths->distinct = 0;
+	else
+		room -= 1 + widths->distinct;
+	if (room < least) {
+		widths->mostly = 0;
+	} else {
+		room -= 2;
+		const uint64_t part =
+			max_u64(room / 2, room > widths->shown ? room - widths->shown : 0);
+		widths->mostly = (unsigned)min_u64(widths->mostly, part);
+		room -= widths->mostly;
+	}
+	widths->shown = (unsigned)min_u64(widths->shown, room);
+}
+
+static struct text_widths widths_of(const struct report *report)
+{
+	struct text_widths ret = {7, 38, 6, 9, 6};
+	if (report->width > 0)
+		ret = (struct text_widths){6, 13, 5, 8, 6};
+	for (size_t i = 0; i < report->line_count; i++) {
+		const struct report_line *line = &report->lines[i];
+		ret.offset = width_of(ret.offset, line->offset);
+		ret.shown = width_of(ret.shown, line->shown);
+		ret.share = width_of(ret.share, line->share);
+		ret.distinct = width_of(ret.distinct, line->distinct);
+		ret.mostly = width_of(ret.mostly, line->mostly);
+	}
+	if (report->width > 0)
+		widths_fit(report->width, &ret);
+	return ret;
+}
+
+static void line_write(
+	struct report *report, const struct report_line *line, const struct text_widths *widths)
+{
+	FILE *stream = report->stream;
+	const size_t shown = min_u64(terminal_columns(line->shown), widths->shown);
+	fprintf(stream, "%*s  ", (int)widths->offset, line->offset);
+	text_colored(report, line->kind, line->shown, widths->shown);
+	fprintf(stream, "%*s", (int)(widths->shown - shown + 1 + widths->share), line->share);
+	if (widths->distinct > 0)
+		fprintf(stream, " %*s", (int)widths->distinct, line->distinct);
+	if (widths->mostly > 0 && line->mostly[0] != '\0') {
+		fputs("  ", stream);
+		terminal_write_cut(stream, line->mostly, widths->mostly);
+	}
+	putc('\n', stream);
+}
+
+// Write the rows of the layout, which are all there now.
+static void lines_flush(struct report *report)
+{
+	const struct text_widths widths = widths_of(report);
+	const struct report_line title = {.offset = "offset",
+		.share = "share",
+		.distinct = "distinct",
+		.shown = (char *)"most frequent",
+		.mostly = (char *)"mostly",
+		.kind = ""};
+	if (report->line_count > 0)
+		line_write(report, &title, &widths);
+	for (size_t i = 0; i < report->line_count; i++) {
+		struct report_line *line = &report->lines[i];
+		if (line->behind && i > 0 && !line[-1].behind)
+			fprintf(report->stream, "%*s  -- end of the malloc chunk --\n",
+				(int)widths.offset, "");
+		line_write(report, line, &widths);
+	}
+	for (size_t i = 0; i < report->line_count; i++) {
+		free(report->lines[i].shown);
+		free(report->lines[i].mostly);
+	}
+	free(report->lines);
+	report->lines = NULL;
+	report->line_count = 0;
+}
+
+static void text_list(struct report *report, enum report_list list)
+{
+	(void)list;
+	lines_flush(report);
+}
+
+// ---- owners, and ways
+
+// With less room for names, a column goes.
+#define OWNER_ROOM_MIN 24
+
+// The name, and what else fits the columns that are left.
+static void owner_name(struct report *report, const struct report_owner *row, size_t used)
+{
+	const size_t room = text_room(report, used);
+	char size[40] = "";
+	if (row->size > 0)
+		snprintf(size, sizeof size, ", %" PRIu64 " bytes", row->size);
+	const size_t module = row->module[0] != '\0' ? terminal_columns(row->module) + 3 : 0;
+	const size_t name = terminal_columns(row->name);
+	const bool whole = room == 0 || name + module + strlen(size) <= room;
+	if (!whole && room < min_u64(name, OWNER_ROOM_MIN) + strlen(size))
+		size[0] = '\0';
+	text_colored(report, row->kind, row->name, whole ? 0 : room - strlen(size));
+	if (module > 0 && whole)
+		fprintf(report->stream, " (%s)", row->module);
+	fprintf(report->stream, "%s\n", size);
 }
 
 static void text_owner(struct report *report, const struct report_owner *row)
 {
 	const int digits = 2 * (int)report->head->scanned.word_size;
 	char offset[24] = "-", address[24] = "-";
+	int used = 0;
 	if (row->offset_known)
 		snprintf(offset, sizeof offset, "+%" PRIu64, row->offset);
 	if (row->address != 0)
 		snprintf(address, sizeof address, "0x%0*" PRIx64, digits, row->address);
-	if (report->open == REPORT_OWNERS) {
-		if (report->rows == 0)
-			fprintf(report->stream, "%9s  %-*s  %7s  %s\n", "pointers", digits + 2,
-				"example", "offset", "of");
-		fprintf(report->stream, "%9" PRIu64 "  %-*s  %7s  %s", row->count, digits + 2,
-			address, offset, row->name);
-	} else {
-		fprintf(report->stream, "%-*s  %7s  %s", digits + 2, address, offset, row->name);
+	const bool owners = report->open == REPORT_OWNERS;
+	const unsigned all = (owners ? 9 + 2 : 0) + (unsigned)digits + 2 + 2 + 7 + 2;
+	const bool narrow = report->width > 0 && report->width < all + OWNER_ROOM_MIN;
+	if (owners && report->rows == 0) {
+		fprintf(report->stream, "%9s  ", "pointers");
+		if (!narrow)
+			fprintf(report->stream, "%-*s  ", digits + 2, "example");
+		fprintf(report->stream, "%7s  %s\n", "offset", "of");
 	}
-	if (row->module[0] != '\0')
-		fprintf(report->stream, " (%s)", row->module);
-	if (row->size > 0)
-		fprintf(report->stream, ", %" PRIu64 " bytes", row->size);
-	putc('\n', report->stream);
+	if (owners)
+		used += fprintf(report->stream, "%9" PRIu64 "  ", row->count);
+	if (!owners || !narrow)
+		used += fprintf(report->stream, "%-*s  ", digits + 2, address);
+	if (owners || !narrow)
+		used += fprintf(report->stream, "%7s  ", offset);
+	owner_name(report, row, used > 0 ? (size_t)used : 0);
 }
 
 static void text_end(struct report *report)
 {
+	lines_flush(report);
 	table_end(report);
 }
 
