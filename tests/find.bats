@@ -33,6 +33,21 @@ texts() {
 
 # ---- texts
 
+@test "a text that looks like a number is looked for as a text, and the way to the number is told" {
+	local text
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [7] }]'
+	for text in 12:0xc 2dfdc1c3e:0x2dfdc1c3e; do
+		topleak -0 --find "${text%:*}" "$core"
+		contains "$stderr" "looked for as a text; for the number use --find ${text#*:}"
+	done
+	for text in decade 7f1 abcdef text:12; do
+		topleak -0 --find "$text" "$core"
+		equal "$stderr" ""
+	done
+	topleak -2 --path 7fe801 "$core"
+	fails "'7fe801' is not a number; hexadecimal ones begin with 0x"
+}
+
 @test "occurrences may overlap" {
 	printf 'aaaa' >"$core"
 	topleak -0 -r --find aa "$core"

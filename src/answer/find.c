@@ -630,7 +630,7 @@ static bool pattern_answer(struct answer *answer, struct error *err)
 				members		  ? "--member"
 				: options->around ? "--around"
 						  : "--all");
-		if (pattern_is_decimal(&pattern, &number) && pattern.text == options->find)
+		if (pattern_may_be_number(&pattern, &number) && pattern.text == options->find)
 			diag_warn(answer->dump->diag,
 				"--find %s: looked for as a text; for the number use --find "
 				"0x%" PRIx64,

@@ -228,7 +228,8 @@ static bool option_set_number(
 	if (!number_parse(argument, spec->type == TYPE_SIZE, &number))
 		return error_usage(err, "%s: '%s' is not a %s", option_label(spec).text, argument,
 			spec->type == TYPE_SIZE ? "size (a number, then K, M, G or T if you like)"
-						: "number");
+			: spec->field == FIELD(path) ? "number; hexadecimal ones begin with 0x"
+						     : "number");
 	if (number < spec->least || number > spec->most)
 		return error_usage(err, "%s: %s is out of range, from %s to %s",
 			option_label(spec).text, argument, option_number(spec, spec->least).text,

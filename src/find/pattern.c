@@ -7,6 +7,9 @@
 
 #include "find/find.h"
 
+// No address worth looking for has fewer.
+#define ADDRESS_DIGITS 6
+
 // A whole text of digits as a number.
 static bool digits_parse(const char *text, int base, uint64_t *ret)
 {
@@ -34,7 +37,12 @@ bool pattern_parse(const char *argument, bool bare_hex, struct error *err, struc
 	return true;
 }
 
-bool pattern_is_decimal(const struct pattern *pattern, uint64_t *ret)
+bool pattern_may_be_number(const struct pattern *pattern, uint64_t *ret)
 {
-	return pattern->text != NULL && digits_parse(pattern->text, 10, ret) && errno == 0;
+	const char *text = pattern->text;
+	if (text == NULL)
+		return false;
+	const bool address = strlen(text) >= ADDRESS_DIGITS && strpbrk(text, "0123456789") != NULL;
+	return (digits_parse(text, 10, ret) || (address && digits_parse(text, 16, ret))) &&
+	       errno == 0;
 }
