@@ -2,6 +2,7 @@
 #include "answer/leaks.h"
 #include "answer/answer.h"
 #include "answer/table.h"
+#include "heap/roots.h"
 #include "types/lost.h"
 
 static void pass_begins(void *context, uint64_t bytes)
@@ -14,17 +15,46 @@ static void pass_adds(void *context, uint64_t bytes)
 	progress_add(context, bytes);
 }
 
+struct early_reader {
+	const struct dump *dump;
+	struct early early;
+};
+
+static bool walk_begins(void *context, const struct heap *heap)
+{
+	struct early_reader *reader = context;
+	return early_read(reader->dump->image, names_modules(reader->dump->names),
+		names_places(reader->dump->names), heap, &reader->early);
+}
+
+static bool leaks_walk(struct dump *dump, const char *option, struct early_reader *reader,
+	struct error *err, struct leaks *leaks)
+{
+	const struct image_info *info = image_info(dump->image);
+	const struct heap_options options = {.threads = (unsigned)dump->options->threads,
+		.level = dump->options->level,
+		.stop = dump->stop,
+		.begin = walk_begins,
+		.context = reader};
+	if (!heap_walk(dump->image, names_places(dump->names), &options, err, &leaks->heap))
+		return false;
+	return leaks->heap.allocator != HEAP_UNKNOWN ||
+	       error_usage(err,
+		       "%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
+		       "objects are known; --types works with all",
+		       option, info->path);
+}
+
 bool leaks_reach(struct dump *dump, const char *option, struct error *err, struct leaks *leaks)
 {
 	const struct image_info *info = image_info(dump->image);
-	const struct heap_options heap_options = {.threads = (unsigned)dump->options->threads,
-		.level = dump->options->level,
-		.stop = dump->stop};
+	struct early_reader reader = {.dump = dump};
 	const struct reach_options options = {
 		.threads = (unsigned)dump->options->threads,
 		.exact = dump->options->exact_pointers,
 		.level = dump->options->level,
 		.stop = dump->stop,
+		.early = &reader.early,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
 	if (!dump_names(dump, option, err))
@@ -32,15 +62,12 @@ bool leaks_reach(struct dump *dump, const char *option, struct error *err, struc
 	if (!names_has_addresses(dump->names))
 		return error_usage(err,
 			"--leaks: %s: is read as plain bytes, which have no objects", info->path);
-	if (!heap_walk(dump->image, names_places(dump->names), &heap_options, err, &leaks->heap))
-		return false;
-	if (leaks->heap.allocator == HEAP_UNKNOWN)
-		return error_usage(err,
-			"%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
-			"objects are known; --types works with all",
-			option, info->path);
-	if (!reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
-		    &leaks->heap, &options, err, &leaks->reach))
+	const bool ok =
+		leaks_walk(dump, option, &reader, err, leaks) &&
+		reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
+			&leaks->heap, &options, err, &leaks->reach);
+	early_deinit(&reader.early);
+	if (!ok)
 		return false;
 	targets_release(&leaks->heap.targets);
 	return true;
