@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "answer/answer.h"
@@ -110,6 +111,9 @@ static bool dumps_answer(
 	for (size_t i = 0; i < options->file_count; i++) {
 		if (is_exe(options, i)) {
 			exe = options->files[i];
+			if (is_exe(options, i + 1))
+				diag_warn(
+					diag, "%s: a program that no dump follows: not used", exe);
 			continue;
 		}
 		const bool answered =
@@ -161,6 +165,18 @@ static bool wants_color(const struct options *options)
 	       strcmp(terminal, "dumb") != 0;
 }
 
+// A folder that is not there would only show in names that are missing.
+static bool folder_check(const char *option, const char *path, struct error *err)
+{
+	struct stat status;
+	if (path == NULL)
+		return true;
+	if (stat(path, &status) != 0)
+		return error_set(err, "%s: %s: %s", option, path, strerror(errno));
+	return S_ISDIR(status.st_mode) ||
+	       error_set(err, "%s: %s: is not a directory", option, path);
+}
+
 static int run(const struct options *options, struct diag *diag)
 {
 	static const enum report_format formats[] = {
@@ -183,7 +199,9 @@ static int run(const struct options *options, struct diag *diag)
 		error_usage(
 			&err, "--output gdb: takes one file, not %zu; gdb reads one core", dumps);
 	else
-		ok = report_init(&report, stdout, formats[options->output], dumps > 1,
+		ok = folder_check("--sysroot", options->sysroot, &err) &&
+		     folder_check("--debug-dir", options->debug_dir, &err) &&
+		     report_init(&report, stdout, formats[options->output], dumps > 1,
 			     wants_color(options), &err) &&
 		     dumps_answer(options, diag, &report, &err) && output_close(&err);
 	int status = ok ? EXIT_SUCCESS : err.usage ? EXIT_USAGE : EXIT_FAILURE;

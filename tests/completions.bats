@@ -74,7 +74,7 @@ complete_zsh() {
 
 @test "the completions know the options of --help, and no others" {
 	local of_help
-	of_help=$("$TOPLEAK" --help | grep -E '^ +-' | sed -E 's/^ +//; s/  .*//' | grep -oE -- '--[a-zA-Z-]+' | sort)
+	of_help=$("$TOPLEAK" --help | grep -E '^ {2,6}-' | sed -E 's/^ +//; s/  .*//' | grep -oE -- '--[a-zA-Z-]+' | sort)
 	equal "$(grep -oE -- '(\s|\||")--[a-zA-Z-]+' "$completions/topleak.bash" | grep -oE -- '--[a-zA-Z-]+' | sort -u)" \
 		"$(sort -u <<<"$of_help")"
 	equal "$(grep -oE -- "'--[a-zA-Z-]+" "$completions/topleak.zsh" | tr -d "'" | sort)" "$of_help"

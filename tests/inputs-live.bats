@@ -126,7 +126,7 @@ rows() {
 	is '.input.command | startswith("'"$BATS_TEST_TMPDIR"'/still ")'
 	topleak -0 -v -n 3 --pid "$pid"
 	contains "$stderr" "process $pid: "
-	contains "$stderr" "next: topleak --types --pid $pid"
+	contains "$stderr" "next: $TOPLEAK --types --pid $pid"
 }
 
 @test "untouched memory is zeros, and stays untouched" {

@@ -68,11 +68,13 @@ of_text() {
 }
 
 @test "malloc sizes are told for sizes that malloc gives, of either class" {
-	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x11, 0x20, 0x21, 0x29, 0x31] }]'
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [0x11, 0x20, 0x21, 0x23, 0x25, 0x29, 0x31] }]'
 	topleak -0 "$core"
 	equal "$output" '0x0000000000000011 : 1  17
 0x0000000000000020 : 1  32
 0x0000000000000021 : 1  33, or malloc size 32
+0x0000000000000023 : 1  35
+0x0000000000000025 : 1  37, or malloc size 32
 0x0000000000000029 : 1  41
 0x0000000000000031 : 1  49, or malloc size 48'
 	mkcore "$core" 'class => 32, machine => 3, segments => [{ vaddr => 0x1000, words => [0x11, 0x21] }]'
@@ -169,10 +171,32 @@ info symbol 0x0000000000000021'
 	equal "$output" "$table"
 	contains "${stderr_lines[0]}" "core: x86-64 core of /srv/app (pid 4711, SIGABRT)"
 	contains "$stderr" "not saved"
-	contains "$stderr" "next: topleak --types $core"
+	contains "$stderr" "next: $TOPLEAK --types $core"
 	topleak -0 -n 1 -t "$core"
 	equal "$output" "$table"
 	[[ $stderr =~ [0-9]\ ?m?s ]]
+}
+
+@test "what to ask next: the program and the places for names are given again, what was asked is not" {
+	local next
+	next() {
+		topleak -0 -v "$@"
+		next=$(sed -n 's/^next: //p' <<<"$stderr")
+	}
+	cp "$(leak)" "$BATS_TEST_TMPDIR/it's leak"
+	next --types -x "$BATS_TEST_TMPDIR/it's leak" --sysroot "$BATS_TEST_TMPDIR" --debug-dir / "$(leak_core)"
+	equal "$next" "$TOPLEAK --exe '$BATS_TEST_TMPDIR/it'\\''s leak' --sysroot $BATS_TEST_TMPDIR --debug-dir / --type A --around $(leak_core)"
+	# It can be typed as it is.
+	run -0 --separate-stderr bash -c "$next"
+	contains "$output" "vtable for A+16"
+	next "$(leak)" "$(leak_core)"
+	equal "$next" "$TOPLEAK --exe $(leak) --types $(leak_core)"
+	ln -s "$TOPLEAK" "$BATS_TEST_TMPDIR/topleak"
+	run -0 --separate-stderr env PATH="$BATS_TEST_TMPDIR:$PATH" topleak -v --no-names "$(leak_core)"
+	contains "$stderr" "next: topleak --types $(leak_core)"
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [7, 7] }]'
+	next --types "$core"
+	equal "$next" ""
 }
 
 @test "on a terminal stderr shows the same header unless -q, and stdout the same rows" {

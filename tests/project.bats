@@ -104,6 +104,10 @@ help_options() {
 @test "the man page has no fault that mandoc knows" {
 	needs mandoc
 	run -0 mandoc -Tlint -Wwarning man/topleak.1
+	# It takes quotes for ended where the line ends.
+	mandoc -T ascii man/topleak.1 | sed 's/.\x08//g' >"$BATS_TEST_TMPDIR/page"
+	grep -q EXAMPLES "$BATS_TEST_TMPDIR/page"
+	run -1 grep '""' "$BATS_TEST_TMPDIR/page"
 	equal "$output" ""
 }
 

@@ -154,3 +154,41 @@ setup() {
 		[ "$output" = "$expected" ]
 	done
 }
+
+@test "a slip in an option's name, or a file that was taken for an argument: what was meant" {
+	topleak -2 --typs "$core"
+	fails "--typs: no such option" "--types, --type;"
+	topleak -2 --mem=1 "$core"
+	fails "--mem=1: more than one" "--member, " "--memory"
+	topleak -2 --xyz "$core"
+	fails "--xyz: no such option; see topleak --help"
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [7] }]'
+	topleak -2 --type "$core"
+	fails "no file" "'$core'" "--types?"
+	topleak -2 --find "$core"
+	fails "no file" "'$core'" "--find"
+	topleak -2 ""
+	fails "empty"
+	topleak -2 -m 1K "$core"
+	fails "from 16M to 64T"
+}
+
+@test "programs and folders for names that are not there" {
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [7] }]'
+	local option
+	for option in --sysroot --debug-dir --exe; do
+		topleak -1 "$option" "$BATS_TEST_TMPDIR/none" "$core"
+		fails "$option: $BATS_TEST_TMPDIR/none: No such file or directory"
+	done
+	topleak -1 --sysroot "$core" "$core"
+	fails "$core: is not a directory"
+	topleak -1 --exe "$BATS_TEST_TMPDIR" "$core"
+	fails "is a directory" "the program that dumped core"
+	topleak -0 "$TOPLEAK" "$TOPLEAK" "$core"
+	contains "$stderr" "$TOPLEAK: a program that no dump follows"
+}
+
+@test "the lines of --help fit 80 columns" {
+	topleak -0 --help
+	[ -z "$(awk 'length > 79' <<<"$output")" ]
+}

@@ -225,6 +225,17 @@ bool dump_settle(struct dump *dump, struct error *err)
 	return dump->names != NULL || dump_open_names(dump, err);
 }
 
+static struct report_sources sources_of(const struct dump *dump)
+{
+	const struct options *options = dump->options;
+	return (struct report_sources){
+		.exe = dump->exe != NULL ? dump->exe : options->exe,
+		.sysroot = options->sysroot,
+		.debug_dir = options->debug_dir,
+		.debuginfod = options->debuginfod,
+	};
+}
+
 bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool partial,
 	struct error *err, struct dump_head *ret)
 {
@@ -240,6 +251,7 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 		.scanned = scanned_of(info, words, partial),
 		.memory = memory_of(dump->names),
 		.verbose = dump->options->verbose,
+		.sources = sources_of(dump),
 	};
 	if (!head_add_modules(ret, dump->names, err))
 		return false;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum type {
 	TYPE_FLAG,   // bool
@@ -54,15 +55,15 @@ static const struct choice sorts[] = {
 
 // clang-format off
 static const struct option_spec specs[] = {
-	{"types", NULL, '\0', TYPE_FLAG, NULL, "print which types the objects are, their number and size",
+	{"types", NULL, '\0', TYPE_FLAG, NULL, "print the types of objects, how many, how large",
 		FIELD(types), 0, 0, 0, NULL},
-	{"leaks", NULL, '\0', TYPE_FLAG, NULL, "print the objects that nothing reaches any more, by type",
+	{"leaks", NULL, '\0', TYPE_FLAG, NULL, "print what nothing reaches any more, by type",
 		FIELD(leaks), 0, 0, 0, NULL},
 	{"exact-pointers", NULL, '\0', TYPE_FLAG, NULL, "only pointers to the beginning of an object, or a base in it, count",
 		FIELD(exact_pointers), 0, 0, 0, NULL},
-	{"sort", NULL, '\0', TYPE_CHOICE, "KEY", "sort types by bytes (the default), count, size, or name",
+	{"sort", NULL, '\0', TYPE_CHOICE, "KEY", "by bytes (the default), count, size, or name",
 		FIELD(sort), FIELD(sort_given), 0, 0, sorts},
-	{"diff", NULL, '\0', TYPE_TEXT, "OLD", "print what grew since another dump, or its saved -ojson",
+	{"diff", NULL, '\0', TYPE_TEXT, "OLD", "print what grew since a dump, or its saved -ojson",
 		FIELD(diff), 0, 0, 0, NULL},
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
 		FIELD(top), 0, 1, 1000000, NULL},
@@ -72,9 +73,9 @@ static const struct option_spec specs[] = {
 		FIELD(kinds), 0, 0, 0, kinds},
 	{"strings", NULL, '\0', TYPE_FLAG, NULL, "print the most frequent strings instead of words",
 		FIELD(strings), 0, 0, 0, NULL},
-	{"find", NULL, 'f', TYPE_TEXT, "PATTERN", "find a word (0x...) or a text, and say where and in what",
+	{"find", NULL, 'f', TYPE_TEXT, "PATTERN", "find a word (0x...) or a text: where, and in what",
 		FIELD(find), 0, 0, 0, NULL},
-	{"type", NULL, '\0', TYPE_TEXT, "NAME", "find the objects of a class, or pointers to a symbol",
+	{"type", NULL, '\0', TYPE_TEXT, "NAME", "the objects of a class, or pointers to a symbol",
 		FIELD(type), 0, 0, 0, NULL},
 	{"member", NULL, '\0', TYPE_TEXT, "OFFSET:TYPE", "the most frequent values of fields of what is found: OFFSET[:TYPE],...",
 		FIELD(member), 0, 0, 0, NULL},
@@ -82,9 +83,9 @@ static const struct option_spec specs[] = {
 		FIELD(member_offset), 0, 0, 0, NULL},
 	{"memberType", NULL, '\0', TYPE_TEXT, "TYPE", "--member, as topleaked has it",
 		FIELD(member_type), 0, 0, 0, NULL},
-	{"owners", NULL, '\0', TYPE_FLAG, NULL, "which types and places point at the objects of --type, at which offset",
+	{"owners", NULL, '\0', TYPE_FLAG, NULL, "what points at the objects of --type: types and places, and at which offset",
 		FIELD(owners), 0, 0, 0, NULL},
-	{"path", NULL, '\0', TYPE_NUMBER, "ADDRESS", "the shortest way from a root to the object at an address",
+	{"path", NULL, '\0', TYPE_NUMBER, "ADDRESS", "the shortest way from a root to the object there",
 		FIELD(path), FIELD(path_given), 0, UINT64_MAX, NULL},
 	{"around", NULL, '\0', TYPE_MAYBE, "FROM:TO", "the layout of what is found, word by word (-2:16)",
 		FIELD(around_range), FIELD(around), 0, 0, NULL},
@@ -94,7 +95,7 @@ static const struct option_spec specs[] = {
 		FIELD(min_length), FIELD(min_length_given), 1, 1 << 20, NULL},
 	{"ignore-case", NULL, '\0', TYPE_FLAG, NULL, "the case of letters in texts does not matter",
 		FIELD(ignore_case), 0, 0, 0, NULL},
-	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: a script for gdb",
+	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: its commands",
 		FIELD(output), 0, 0, 0, outputs},
 	{"no-names", NULL, '\0', TYPE_FLAG, NULL, "print values and counts only",
 		FIELD(no_names), 0, 0, 0, NULL},
@@ -116,11 +117,11 @@ static const struct option_spec specs[] = {
 		FIELD(pid), 0, 1, INT32_MAX, NULL},
 	{"exe", NULL, 'x', TYPE_TEXT, "FILE", "the program that dumped core",
 		FIELD(exe), 0, 0, 0, NULL},
-	{"sysroot", NULL, '\0', TYPE_TEXT, "DIR", "look for programs and libraries below this folder first",
+	{"sysroot", NULL, '\0', TYPE_TEXT, "DIR", "look for programs and libraries below it first",
 		FIELD(sysroot), 0, 0, 0, NULL},
-	{"debug-dir", NULL, '\0', TYPE_TEXT, "DIR", "look for separate debug files in this folder first",
+	{"debug-dir", NULL, '\0', TYPE_TEXT, "DIR", "look for separate debug files there first",
 		FIELD(debug_dir), 0, 0, 0, NULL},
-	{"debuginfod", NULL, '\0', TYPE_FLAG, NULL, "ask the servers in DEBUGINFOD_URLS for what is missing",
+	{"debuginfod", NULL, '\0', TYPE_FLAG, NULL, "ask the servers in DEBUGINFOD_URLS for files",
 		FIELD(debuginfod), 0, 0, 0, NULL},
 	{"threads", NULL, 'j', TYPE_NUMBER, "N", "use at most N threads (one for each processor)",
 		FIELD(threads), 0, 1, 256, NULL},
@@ -130,9 +131,9 @@ static const struct option_spec specs[] = {
 		FIELD(time), 0, 0, 0, NULL},
 	{"verbose", NULL, 'v', TYPE_FLAG, NULL, "print what the numbers rest on, to stderr",
 		FIELD(verbose), 0, 0, 0, NULL},
-	{"quiet", NULL, 'q', TYPE_FLAG, NULL, "print nothing but the rows, warnings and errors",
+	{"quiet", NULL, 'q', TYPE_FLAG, NULL, "print nothing to stderr but warnings and errors",
 		FIELD(quiet), 0, 0, 0, NULL},
-	{"color", NULL, '\0', TYPE_CHOICE, "WHEN", "colour the rows: auto (on a terminal), always, never",
+	{"color", NULL, '\0', TYPE_CHOICE, "WHEN", "colour rows: auto (on a terminal), always, never",
 		FIELD(color), 0, 0, 0, whens},
 	{"progress", NULL, '\0', TYPE_CHOICE, "WHEN", "show on stderr how far it is: auto, always, never",
 		FIELD(progress), 0, 0, 0, whens},
@@ -206,6 +207,20 @@ static struct label option_label(const struct option_spec *spec)
 	return label;
 }
 
+// A number as it can be given: "16M" for a size.
+static struct label option_number(const struct option_spec *spec, uint64_t number)
+{
+	static const char *const units[] = {"", "K", "M", "G", "T"};
+	struct label label;
+	size_t unit = 0;
+	while (spec->type == TYPE_SIZE && unit < 4 && number != 0 && number % 1024 == 0) {
+		number /= 1024;
+		unit++;
+	}
+	snprintf(label.text, sizeof label.text, "%" PRIu64 "%s", number, units[unit]);
+	return label;
+}
+
 static bool option_set_number(
 	const struct option_spec *spec, const char *argument, struct error *err, uint64_t *ret)
 {
@@ -215,8 +230,9 @@ static bool option_set_number(
 			spec->type == TYPE_SIZE ? "size (a number, then K, M, G or T if you like)"
 						: "number");
 	if (number < spec->least || number > spec->most)
-		return error_usage(err, "%s: %s is out of range, from %" PRIu64 " to %" PRIu64,
-			option_label(spec).text, argument, spec->least, spec->most);
+		return error_usage(err, "%s: %s is out of range, from %s to %s",
+			option_label(spec).text, argument, option_number(spec, spec->least).text,
+			option_number(spec, spec->most).text);
 	*ret = number;
 	return true;
 }
@@ -312,6 +328,46 @@ static const struct option_spec *spec_find(int option)
 	return NULL;
 }
 
+// So many characters of a name are the beginning of it, or mistyped from there on.
+#define ALIKE_MIN 2
+
+static size_t text_common(const char *a, const char *b)
+{
+	size_t length = 0;
+	while (a[length] != '\0' && a[length] == b[length])
+		length++;
+	return length;
+}
+
+// "--member, --memberOffset": the options that begin as most of the text does.
+static void options_alike(const char *text, size_t size, char *ret)
+{
+	size_t longest = ALIKE_MIN, used = 0;
+	for (size_t i = 0; i < SPEC_COUNT; i++)
+		longest = max_u64(longest, text_common(text, specs[i].name));
+	ret[0] = '\0';
+	for (size_t i = 0; i < SPEC_COUNT && used < size; i++)
+		if (text_common(text, specs[i].name) == longest)
+			used += (size_t)snprintf(ret + used, size - used, "%s--%s",
+				used == 0 ? "" : ", ", specs[i].name);
+}
+
+static bool option_refuse_long(const char *text, struct error *err)
+{
+	char alike[256], name[64];
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+	options_alike(name, sizeof alike, alike);
+	bool begins = false;
+	for (size_t i = 0; i < SPEC_COUNT; i++)
+		begins = begins || strncmp(name, specs[i].name, strlen(name)) == 0;
+	if (alike[0] == '\0')
+		return error_usage(err, "%s: no such option; see topleak --help", text);
+	return error_usage(err,
+		begins ? "%s: more than one option begins so: %s"
+		       : "%s: no such option; alike: %s; see topleak --help",
+		text, alike);
+}
+
 // What getopt_long did not like.
 static bool option_refuse(char **argv, int option, struct error *err)
 {
@@ -322,8 +378,7 @@ static bool option_refuse(char **argv, int option, struct error *err)
 		return error_usage(err, "%s: takes no argument", text);
 	if (optopt != 0)
 		return error_usage(err, "-%c: no such option; see topleak --help", optopt);
-	return error_usage(
-		err, "%s: no such option, or more than one begins so; see topleak --help", text);
+	return option_refuse_long(text, err);
 }
 
 static bool options_read(int argc, char **argv, struct error *err, struct options *options)
@@ -410,8 +465,9 @@ static bool options_check_question(const struct options *options, struct error *
 	const char *refinement = use_first(refined);
 	if (refinement != NULL && (question == NULL || options->strings || options->types ||
 					  options->leaks || options->path_given))
-		return error_usage(err, "%s%s%s: needs --find 0x... or --type", refinement,
-			question != NULL ? " with " : "", question != NULL ? question : "");
+		return error_usage(err, "%s%s%s: needs %s--type", refinement,
+			question != NULL ? " with " : "", question != NULL ? question : "",
+			options->owners ? "" : "--find 0x... or ");
 	if (options->owners && options->type == NULL)
 		return error_usage(err, "--owners with %s: needs --type", question);
 	if (options->min_length_given && !options->strings)
@@ -428,6 +484,29 @@ static bool options_check_question(const struct options *options, struct error *
 	return true;
 }
 
+// A file is missing: it may have been taken for the argument of an option.
+static bool options_check_files(const struct options *options, char **files, struct error *err)
+{
+	const struct {
+		const char *name, *value;
+	} texts[] = {{"--type", options->type}, {"--find", options->find},
+		{"--diff", options->diff}, {"--exe", options->exe}, {"--sysroot", options->sysroot},
+		{"--debug-dir", options->debug_dir}};
+	for (size_t i = 0; i < options->file_count; i++)
+		if (files[i][0] == '\0')
+			return error_usage(err, "an empty text is no file");
+	if (options->pid != 0 || options->file_count > 0)
+		return true;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (texts[i].value != NULL && access(texts[i].value, F_OK) == 0)
+			return error_usage(err,
+				"no file: '%s' was taken for the argument of %s%s; give the core "
+				"dump after it",
+				texts[i].value, texts[i].name,
+				options->type == texts[i].value ? " (did you mean --types?)" : "");
+	return error_usage(err, "no file: give the core dump to read; see topleak --help");
+}
+
 // What cannot be asked together.
 static bool options_check(const struct options *options, char **files, struct error *err)
 {
@@ -437,9 +516,8 @@ static bool options_check(const struct options *options, char **files, struct er
 		return error_usage(err,
 			"--pid: a process is no plain bytes; --raw, --offset and --limit are for "
 			"files");
-	if (options->pid == 0 && options->file_count == 0)
-		return error_usage(err, "no file: give the core dump to read; see topleak --help");
-	return options_check_question(options, err) && options_check_tables(options, err);
+	return options_check_files(options, files, err) && options_check_question(options, err) &&
+	       options_check_tables(options, err);
 }
 
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret)
@@ -474,15 +552,46 @@ void options_deinit(struct options *options)
 	options->files = NULL;
 }
 
+#define HELP_WIDTH 80
+#define HELP_INDENT 29
+
+// The words of a text in lines that begin below each other.
+static void help_write(FILE *stream, const char *text)
+{
+	int at = HELP_INDENT;
+	for (const char *word = text; *word != '\0';) {
+		const int length = (int)strcspn(word, " ");
+		if (word != text && at + 1 + length >= HELP_WIDTH) {
+			fprintf(stream, "\n%*s", HELP_INDENT, "");
+			at = HELP_INDENT;
+		} else if (word != text) {
+			putc(' ', stream);
+			at++;
+		}
+		fwrite(word, 1, (size_t)length, stream);
+		at += length;
+		word += length + (word[length] != '\0');
+	}
+	putc('\n', stream);
+}
+
 void options_help(FILE *stream)
 {
+	// Above the options with these names.
+	static const struct {
+		const char *before, *title;
+	} titles[] = {{"types", "Objects by type"}, {"top", "Rows"}, {"strings", "A closer look"},
+		{"output", "Output"}, {"word", "Input"}, {"exe", "Names"}, {"threads", "The run"}};
 	fputs("Usage: topleak [OPTION]... [EXE] CORE...\n"
 	      "       topleak [OPTION]... --pid PID\n"
-	      "Print the most frequent words of a core dump, and what they are.\n\n",
+	      "Print the most frequent words of a core dump, and what they are.\n",
 		stream);
 	for (size_t i = 0; i < SPEC_COUNT; i++) {
 		const struct option_spec *spec = &specs[i];
 		char names[64];
+		for (size_t k = 0; k < sizeof titles / sizeof *titles; k++)
+			if (strcmp(titles[k].before, spec->name) == 0)
+				fprintf(stream, "\n%s:\n", titles[k].title);
 		int used = snprintf(names, sizeof names, "--%s", spec->name);
 		if (spec->other != NULL)
 			used += snprintf(
@@ -494,11 +603,13 @@ void options_help(FILE *stream)
 			fprintf(stream, "  -%c, ", spec->letter);
 		else
 			fputs("      ", stream);
-		fprintf(stream, "%-22s %s\n", names, spec->help);
+		fprintf(stream, "%-22s ", names);
+		help_write(stream, spec->help);
 	}
 	fputs("\nA CORE may be compressed; - is standard input, which may be a pipe.\n"
 	      "Sizes take K, M, G, T (1024). Numbers are decimal, or hexadecimal with 0x.\n"
-	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.\n"
+	      "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage,\n"
+	      "130 and 143 ended by SIGINT and SIGTERM, with what was found so far.\n"
 	      "The manual has it all: man topleak\n",
 		stream);
 }
@@ -506,6 +617,23 @@ void options_help(FILE *stream)
 void options_version(FILE *stream)
 {
 	fprintf(stream, "topleak %s\n", TOPLEAK_VERSION);
+	// What each library is for.
+	static const struct {
+		bool missing;
+		const char *text;
+	} libraries[] = {{!HAVE_LIBDW, "libdw (symbols, source lines)"},
+		{!HAVE_LIBIBERTY, "libiberty (names of C++ as in the source)"},
+		{!HAVE_LIBARCHIVE, "libarchive (compressed dumps)"},
+		{!HAVE_JANSSON, "jansson (JSON)"}};
+	const char *before = "Built without ";
+	for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+		if (!libraries[i].missing)
+			continue;
+		fprintf(stream, "%s%s", before, libraries[i].text);
+		before = ", ";
+	}
+	if (before[0] == ',')
+		fputs(".\n", stream);
 	// See tools/static.c.
 	if (TOPLEAK_STATIC)
 		fputs("Static build: --debuginfod is not possible. It contains parts of the GNU C\n"

@@ -98,8 +98,8 @@ static bool core_check_type(const struct core *core, struct error *err)
 	if (type == ET_CORE)
 		return true;
 	return error_set(err,
-		"%s: is an ELF file but no core (%s); give the core dump, or --raw to count the "
-		"file's own bytes",
+		"%s: is an ELF file but no core (%s); give the core dump, a program before it, "
+		"or --raw to count the file's own bytes",
 		core->image->file.path,
 		type < sizeof kind / sizeof *kind ? kind[type] : "a type of its own");
 }

@@ -2,10 +2,12 @@
 #include "image/module.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/guard.h"
 #include "image/auxv.h"
@@ -561,11 +563,13 @@ static bool modules_build(struct builder *builder)
 // The file that the user names must be one; which one is a matter of its build-id.
 static bool exe_check(const char *path, struct error *err)
 {
+	struct stat status;
+	if (stat(path, &status) != 0)
+		return error_set(err, "--exe: %s: %s", path, strerror(errno));
 	return binary_is_program(path) ||
-	       error_set(err,
-		       "%s: is not an ELF executable that can be read; give the program that "
-		       "dumped core with --exe",
-		       path);
+	       error_set(err, "--exe: %s: is %s; give the program that dumped core", path,
+		       S_ISDIR(status.st_mode) ? "a directory"
+					       : "not an ELF executable that can be read");
 }
 
 bool modules_create(struct image *image, const struct module_options *options, struct diag *diag,

@@ -438,11 +438,12 @@ static void names_add_place(struct names *names, uint64_t address)
 }
 
 // glibc, malloc/malloc.c: the word before an object is its chunk's size, a multiple of two words
-// and at least four, with PREV_INUSE in bit 0.
+// and at least four, with PREV_INUSE in bit 0, and NON_MAIN_ARENA in bit 2 if a thread's arena has
+// it.
 static bool is_chunk_size(uint64_t value, unsigned word_size)
 {
 	const uint64_t size = value & ~(uint64_t)7;
-	return (value & 7) == 1 && size >= 4 * (uint64_t)word_size &&
+	return (value & 3) == 1 && size >= 4 * (uint64_t)word_size &&
 	       size % (2 * (uint64_t)word_size) == 0 && size < (uint64_t)128 * 1024;
 }
 

@@ -113,6 +113,12 @@ struct report_types {
 	const struct report_leaks *leaks; // NULL: the rows are of all objects, not of lost ones
 };
 
+// Where names were asked for; NULL, false: not given.
+struct report_sources {
+	const char *exe, *sysroot, *debug_dir;
+	bool debuginfod;
+};
+
 // One answer, before its rows.
 struct report_head {
 	const char *mode;    // "words", "types", "types-diff", "leaks", "leaks-diff", "strings",
@@ -126,7 +132,8 @@ struct report_head {
 	size_t module_count;
 	bool verbose;	  // people want to know all
 	const char *next; // the options of what to ask next; "": nothing; NULL: the types, or the
-			  // strings of plain bytes
+			  // strings of plain bytes, after rows of words
+	struct report_sources sources;	  // for it
 	const struct report_types *types; // NULL: rows are words
 	const char *closer;		  // a type that is worth a closer look; NULL: none
 };

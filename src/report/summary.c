@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -183,7 +184,6 @@ static void summary_quoted(FILE *stream, const char *text)
 	putc('\'', stream);
 }
 
-// "next: topleak --type Order --around core"
 // The dump, as an argument of a command that reads it again.
 static void summary_dump(FILE *stream, const struct report_input *input)
 {
@@ -193,16 +193,42 @@ static void summary_dump(FILE *stream, const struct report_input *input)
 		summary_quoted(stream, input->piped ? "core" : input->path);
 }
 
+// The program as it was called, if the shell would not find it otherwise, and where it was told to
+// look for names.
+static void summary_program(FILE *stream, const struct report_sources *sources)
+{
+	const struct {
+		const char *option, *value;
+	} given[] = {
+		{"--exe", sources->exe},
+		{"--sysroot", sources->sysroot},
+		{"--debug-dir", sources->debug_dir},
+	};
+	summary_quoted(stream,
+		strchr(program_invocation_name, '/') != NULL ? program_invocation_name : "topleak");
+	putc(' ', stream);
+	for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+		if (given[i].value == NULL)
+			continue;
+		fprintf(stream, "%s ", given[i].option);
+		summary_quoted(stream, given[i].value);
+		putc(' ', stream);
+	}
+	if (sources->debuginfod)
+		fputs("--debuginfod ", stream);
+}
+
 void summary_next(FILE *stream, const struct report_head *head)
 {
 	const char *next = head->next;
 	if (next == NULL)
-		next = head->memory.known ? "--types" : "--strings";
+		next = strcmp(head->mode, "words") != 0 ? ""
+		       : head->memory.known		? "--types"
+							: "--strings";
 	if (head->closer == NULL && next[0] == '\0')
 		return;
-	fputs(head->input.piped ? "next: save the dump to a file, then: topleak "
-				: "next: topleak ",
-		stream);
+	fputs(head->input.piped ? "next: save the dump to a file, then: " : "next: ", stream);
+	summary_program(stream, &head->sources);
 	if (head->closer != NULL) {
 		fputs("--type ", stream);
 		summary_quoted(stream, head->closer);
