@@ -68,9 +68,13 @@ bool answer_owners(struct dump *dump, struct report *report, struct error *err)
 	ok = ok && owners_find(dump->image, dump->names, leaks.reach, &options, err, &owners) &&
 	     dump_head_init(dump, "owners", words_of(dump), reach_partial(leaks.reach), err, &head);
 	if (ok) {
-		const struct report_found found = {
-			.count = owners.objects, .lost = owners.lost, .lost_known = true};
+		const struct report_found found = {.count = owners.objects,
+			.lost = owners.lost,
+			.lost_known = true,
+			.unknown = reach_partial(leaks.reach)};
 		head_report(dump, words.values[0], &found, &head.head, report);
+		if (found.unknown)
+			owners.count = 0;
 		owners_report(dump, &owners, report);
 		ok = dump_flush(dump, report, err);
 	}

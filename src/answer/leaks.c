@@ -81,9 +81,14 @@ static bool leaks_group(struct dump *dump, struct error *err, struct leaks *leak
 		.threads = (unsigned)dump->options->threads, .redact = dump->options->redact};
 	if (!lost_find(dump->image, dump->names, leaks->reach, &options, err, &leaks->result))
 		return false;
+	// What is not marked yet, or has not been looked at, may be reached or of another type.
+	if (leaks->heap.partial || reach_partial(leaks->reach)) {
+		types_result_deinit(&leaks->result);
+		leaks->result.partial = true;
+	}
 	leaks->result.heap_bytes = leaks->heap.in_use.bytes;
-	leaks->result.lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
-	leaks->result.partial = leaks->heap.partial || reach_partial(leaks->reach);
+	leaks->result.lower = leaks->result.partial || info->bytes_present < info->bytes_saved ||
+			      info->headers_missing > 0;
 	return true;
 }
 
@@ -122,6 +127,8 @@ static struct report_leaks totals_of(const struct dump *dump, const struct leaks
 		.unread_bytes = reach_unread(leaks->reach),
 		.allocator = "glibc",
 		.exact = dump->options->exact_pointers,
+		.lost_unknown = leaks->result.partial,
+		.used_unknown = heap->partial,
 	};
 	for (size_t i = 0; i < leaks->result.count; i++) {
 		ret.direct_count += leaks->result.list[i].direct;
@@ -143,6 +150,9 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
 	if (ok) {
 		const struct report_leaks totals = totals_of(dump, &leaks);
+		// Nothing has grown that is not known.
+		if (totals.lost_unknown)
+			types_result_deinit(&saved.result);
 		ok = table_report(dump, &leaks.result, &totals, &saved, &head.head, report, err);
 	}
 	if (ok) {
