@@ -339,6 +339,14 @@ asked() {
 		END { exit ok != 3 }' || { echo "$output" && false; }
 }
 
+@test "arrays of one pointer: what comes before each is no size field of malloc" {
+	needs jq
+	topleak -0 --types -n 1000 -ojson "$(fixture repeats.core dump -k @ "$(fixture repeats "${CC:-cc}" -O1 \
+		-fno-pie -no-pie -Wl,-z,max-page-size=4096 -Wl,-Ttext-segment=0x558000 -o @ "$repo/fixtures/repeats.c")")"
+	is '[.types[] | select(.name | contains("_empty"))] | length == 2 and all(.count > 5000 and .size == 8)'
+	is '.totals.heap_bytes as $all | all(.types[]; .bytes <= $all and .share <= 1)'
+}
+
 @test "the size classes of allocators, against what these say of themselves" {
 	local tool=${TOPLEAK%/*}/test-sizes name path any=
 	[ -x "$tool" ] || skip "no test-sizes: make check"
