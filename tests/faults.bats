@@ -118,6 +118,37 @@ nameless() {
 	[ "$n" -gt 8 ]
 }
 
+@test "SIGINT while it looks for leaks or owners: what is not known is not said, in no format" {
+	needs jq
+	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
+	local n leaks partial=0
+	leaks=$(fixture lost.plain.core dump -k @ "$(fixture lost "${CXX:-c++}" -O1 -pthread -o @ "$repo/fixtures/lost.cpp")" @.truth 0)
+	export FAULT FAULT_MARK=mark
+	for ((n = 1; n < 20000; n += 1 + n / 2)); do
+		FAULT=pread:$n:sig2
+		run --separate-stderr env LD_PRELOAD="$faults" "$TOPLEAK" --leaks -ojson -j 2 "$leaks"
+		[ -e mark ] || break
+		rm mark
+		[ "$status" -eq 130 ] || continue
+		[ -n "$output" ] || continue
+		validate "$repo/share/topleak.schema.json" <<<"$output"
+		if jq -e .scanned.partial <<<"$output" >/dev/null; then
+			partial=$((partial + 1))
+			is '.totals | .lost_count == null and .indirect_bytes == null and .lower_bounds'
+			is '(.types | length) == 0 and (.totals.used_count | . == null or . > 5000)'
+			run --separate-stderr env LD_PRELOAD="$faults" "$TOPLEAK" --leaks -j 2 "$leaks"
+			contains "$output" "lost: not known: interrupted"
+			lacks "$output" "0 objects"
+			run --separate-stderr env LD_PRELOAD="$faults" "$TOPLEAK" --type "(anonymous namespace)::Both" --owners -ojson "$leaks"
+			[ -z "$output" ] || is '.found.count == 2 or .found.count == null and .found.lost == null'
+			[ -z "$output" ] || validate "$repo/share/topleak.schema.json" <<<"$output"
+		else
+			is '.totals.lost_count > 0'
+		fi
+	done
+	[ "$partial" -gt 3 ]
+}
+
 @test "an interrupted write goes on; a failing one is an error, wherever it is" {
 	needs strace
 	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"

@@ -236,6 +236,22 @@ lost_sizes() {
 	await on_its_own
 }
 
+@test "--leaks: a list whose head changes meanwhile is not lost" {
+	needs jq
+	local speed i
+	for speed in slow slow fast fast fast; do
+		start pushing "$speed"
+		for i in 1 2 3; do
+			topleak -0 --leaks -ojson --pid "$pid"
+			is '.totals.used_count >= 100000 and .totals.lost_count <= 20'
+		done
+		kill -KILL "$pid"
+		wait "$pid" || true
+		pid=
+		rm "$BATS_TEST_TMPDIR/pushing.out"
+	done
+}
+
 @test "--leaks: no signal gets lost" {
 	start registers signals
 	local rounds=0

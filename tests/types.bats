@@ -287,6 +287,47 @@ guest() {
 1000 80 -> timer_fire @+24"
 }
 
+# asked TYPE COUNT: --type finds what a row says, in so many objects
+asked() {
+	topleak -0 --type "$1" --owners -ojson "$core"
+	is ".found.count == $2"
+	topleak -0 --type "$1" -ojson "$core"
+	is ".found.count >= $2"
+}
+
+@test "--type takes what the table calls a struct, with and without its name" {
+	needs jq strip
+	local program core type count
+	program=$(fixture structs "${CC:-cc}" -O1 -o @ "$repo/fixtures/structs.c")
+	core=$(fixture structs.core dump -k @ "$program")
+	asked "-> session_methods @+8" 2000
+	asked "-> session_methods" 2000
+	asked "session_methods @+8" 2000
+	asked "-> session_methods @+16" 0
+	asked "-> timer_fire @+24" 1000
+	topleak -0 --type "-> timer_fire @+24" --member 24:ptr,0:uint8 "$core"
+	contains "$output" "timer_fire"
+	contains "$output" "0x05 : 1000"
+	topleak -0 --type "-> timer_fire @+24" --around=-1:4 -ojson "$core"
+	is '[.layout[].offset] == [-8, 0, 8, 16, 24, 32] and (.layout[0].mostly == "malloc size: 80")'
+	topleak -2 --type "-> session_methods+4 @+8" "$core"
+	fails "session_methods+4"
+	topleak -2 --type "-> session_methods @+9" "$core"
+	fails "@+9" "multiple of 8"
+
+	core=$(fixture structs.stripped.core dump -k @ "$(fixture structs.stripped strip -s -o @ "$program")")
+	topleak -0 --types -n 3 -ojson "$core"
+	jq -r '.types[] | "\(.count) \(.name)"' <<<"$output" >"$BATS_TEST_TMPDIR/rows"
+	equal "$(wc -l <"$BATS_TEST_TMPDIR/rows")" 3
+	while read -r count type; do
+		[[ $type == *structs.stripped+0x* ]]
+		asked "$type" "$count"
+		asked "${type#-> }" "$count"
+	done <"$BATS_TEST_TMPDIR/rows"
+	topleak -2 --type "structs.stripped+0xffffffff" "$core"
+	fails "structs.stripped+0xffffffff"
+}
+
 @test "C structs with musl: found by their distances" {
 	needs musl-gcc
 	topleak -0 --types "$(fixture structs.musl.core dump -k @ \
@@ -296,6 +337,14 @@ guest() {
 		NR == 2 { ok += $1 >= 3000 - 4096 / 64 && $1 <= 3000 && $2 == 64 && $4 == "stream_methods" }
 		NR == 3 { ok += $1 >= 1000 - 4096 / 80 && $1 <= 1000 && $2 == 80 && $4 == "timer_fire" }
 		END { exit ok != 3 }' || { echo "$output" && false; }
+}
+
+@test "arrays of one pointer: what comes before each is no size field of malloc" {
+	needs jq
+	topleak -0 --types -n 1000 -ojson "$(fixture repeats.core dump -k @ "$(fixture repeats "${CC:-cc}" -O1 \
+		-fno-pie -no-pie -Wl,-z,max-page-size=4096 -Wl,-Ttext-segment=0x558000 -o @ "$repo/fixtures/repeats.c")")"
+	is '[.types[] | select(.name | contains("_empty"))] | length == 2 and all(.count > 5000 and .size == 8)'
+	is '.totals.heap_bytes as $all | all(.types[]; .bytes <= $all and .share <= 1)'
 }
 
 @test "the size classes of allocators, against what these say of themselves" {

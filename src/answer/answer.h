@@ -84,11 +84,22 @@ void dump_describe(struct dump *dump, struct report_word *row);
 bool dump_count(struct dump *dump, const struct kind_filter *filter, size_t top, uint64_t min_count,
 	struct error *err, struct count_result *ret);
 
-// The words that --type name asks for: the vtable pointers of a class, or what points at a symbol.
-// At most `most`; false if there is no such name, or more than one, with a message that lists the
-// nearest ones.
-bool type_find(struct dump *dump, const char *name, size_t most, struct error *err,
-	uint64_t *values, size_t *count);
+// A class can be there in several modules, a symbol be pointed into at many places.
+#define TYPE_WORDS_MAX 64
+// The last offset at which a word may be said to be, in bytes.
+#define TYPE_WITHIN_MAX 248
+
+struct type_words {
+	uint64_t values[TYPE_WORDS_MAX];
+	size_t count;
+	bool within_known; // "NAME @+N": the words are N bytes from where their objects begin
+	uint64_t within;   // N; 0 if it is not known
+};
+
+// The words that --type name asks for: the vtable pointers of a class, what points at a symbol, or
+// at a place in a module, as a table of types names it. False if there is no such name, or more
+// than one, with a message that lists the nearest ones.
+bool type_find(struct dump *dump, const char *name, struct error *err, struct type_words *ret);
 
 // Whether one of the questions of answer_find is asked.
 bool find_asked(const struct options *options);

@@ -11,6 +11,8 @@
 #include "find/pattern.h"
 #include "find/words.h"
 
+_Static_assert(TYPE_WORDS_MAX <= WORD_VALUES_MAX, "all can be looked for");
+
 struct answer {
 	struct dump *dump;
 	struct report *report;
@@ -221,6 +223,7 @@ struct question {
 	struct report_member rows[MEMBERS_MAX];
 	struct word_span *spans; // owned
 	bool told;		 // places are told apart
+	int64_t within;		 // where in an object the words are: its fields count from there
 };
 
 static void address_report(void *context, uint64_t address)
@@ -400,15 +403,15 @@ static void field_report(
 	report_field(answer->report, &row);
 }
 
-static void layout_report(const struct answer *answer, const struct word_query *query,
+static void layout_report(const struct answer *answer, const struct question *question,
 	const struct word_result *result)
 {
 	const int64_t size = image_info(answer->dump->image)->word_size;
 	int64_t end = INT64_MAX;
 	report_list(answer->report, REPORT_LAYOUT);
 	for (size_t i = 0; i < result->field_count; i++)
-		field_report(
-			answer, &result->fields[i], (query->around_from + (int64_t)i) * size, &end);
+		field_report(answer, &result->fields[i],
+			(question->query.around_from + (int64_t)i) * size + question->within, &end);
 }
 
 // "FROM:TO", in words.
@@ -476,6 +479,7 @@ static void members_report(
 		const struct member *member = &question->members.list[i];
 		const struct member_result *values = &result->members[i];
 		question->rows[i] = member_row(member, values);
+		question->rows[i].offset += question->within;
 		report_member(answer->report, &question->rows[i]);
 		texts_warn(answer, &values->texts);
 		texts_report(answer, &values->texts);
@@ -493,7 +497,7 @@ static void gdb_report(
 	report_list(answer->report, REPORT_ADDRESSES);
 	for (size_t i = 0; i < result->address_count; i++) {
 		const struct report_address row = {
-			.address = result->addresses[i] + answer->base,
+			.address = result->addresses[i] + answer->base - (uint64_t)question->within,
 			.place = "",
 			.members = question->rows,
 			.member_count = question->members.count,
@@ -516,7 +520,7 @@ static bool words_report(struct answer *answer, struct question *question,
 	const struct report_found found = {.word = &word, .count = result->count};
 	report_found(answer->report, &found);
 	if (question->query.around)
-		layout_report(answer, &question->query, result);
+		layout_report(answer, question, result);
 	else if (question->members.count > 0)
 		members_report(answer, question, result);
 	if (question->members.count > 0 && options->output == OUTPUT_GDB)
@@ -563,6 +567,8 @@ static bool question_members(struct answer *answer, struct question *question, s
 			    options->member_offset, options->member_type, err, &question->members))
 			return false;
 	}
+	for (size_t i = 0; i < question->members.count; i++)
+		question->members.list[i].offset -= question->within;
 	members_fit(&question->members, image_info(answer->dump->image)->word_size);
 	question->query.members = &question->members;
 	return true;
@@ -571,6 +577,7 @@ static bool question_members(struct answer *answer, struct question *question, s
 static bool question_around(struct answer *answer, struct question *question, struct error *err)
 {
 	const struct options *options = answer->dump->options;
+	const int64_t within = question->within / image_info(answer->dump->image)->word_size;
 	struct word_query *query = &question->query;
 	if (!options->around)
 		return true;
@@ -578,20 +585,22 @@ static bool question_around(struct answer *answer, struct question *question, st
 		return error_usage(err, "--around with --output gdb: gdb shows one object at a "
 					"time; use --find or --type alone");
 	query->around = true;
-	if (options->around_range == NULL) {
-		query->around_from = -2;
-		query->around_to = 16;
-		return true;
-	}
-	return around_parse(options->around_range, err, &query->around_from, &query->around_to);
+	query->around_from = -2;
+	query->around_to = 16;
+	if (options->around_range != NULL &&
+		!around_parse(options->around_range, err, &query->around_from, &query->around_to))
+		return false;
+	query->around_from -= within;
+	query->around_to -= within;
+	return true;
 }
 
-static bool words_answer(
-	struct answer *answer, const uint64_t *values, size_t count, struct error *err)
+static bool words_answer(struct answer *answer, const struct type_words *words, struct error *err)
 {
 	const struct options *options = answer->dump->options;
 	const bool gdb = options->output == OUTPUT_GDB;
-	struct question question = {.query = {.values = values, .value_count = count}};
+	struct question question = {.query = {.values = words->values, .value_count = words->count},
+		.within = (int64_t)words->within};
 	struct word_result result;
 	if (options->all && image_info(answer->dump->image)->once)
 		return error_usage(err, "--all: %s comes through a pipe; save it to a file first",
@@ -643,16 +652,15 @@ static bool pattern_answer(struct answer *answer, struct error *err)
 		return error_usage(err,
 			"--find 0x%" PRIx64 ": wider than the words of %s, which have 4 bytes",
 			pattern.word, info->path);
-	return words_answer(answer, &pattern.word, 1, err);
+	const struct type_words words = {.values = {pattern.word}, .count = 1};
+	return words_answer(answer, &words, err);
 }
 
 static bool type_answer(struct answer *answer, struct error *err)
 {
-	uint64_t values[WORD_VALUES_MAX];
-	size_t count;
-	return type_find(answer->dump, answer->dump->options->type, WORD_VALUES_MAX, err, values,
-		       &count) &&
-	       words_answer(answer, values, count, err);
+	struct type_words words;
+	return type_find(answer->dump, answer->dump->options->type, err, &words) &&
+	       words_answer(answer, &words, err);
 }
 
 bool answer_find(struct dump *dump, struct report *report, struct error *err)

@@ -10,9 +10,6 @@
 #include "types/owners.h"
 #include "types/telling.h"
 
-// A class can be there in so many modules.
-#define VALUES_MAX 16
-
 static void head_report(struct dump *dump, uint64_t value, const struct report_found *more,
 	const struct report_head *head, struct report *report)
 {
@@ -56,23 +53,28 @@ static void owners_report(
 
 bool answer_owners(struct dump *dump, struct report *report, struct error *err)
 {
-	uint64_t values[VALUES_MAX];
-	size_t count = 0;
+	struct type_words words;
 	struct leaks leaks = {0};
 	struct owners owners = {0};
 	struct dump_head head = {0};
-	bool ok = type_find(dump, dump->options->type, VALUES_MAX, err, values, &count) &&
+	bool ok = type_find(dump, dump->options->type, err, &words) &&
 		  leaks_reach(dump, "--owners", err, &leaks);
-	const struct owners_options options = {.values = values,
-		.value_count = count,
+	const struct owners_options options = {.values = words.values,
+		.value_count = words.count,
+		.within_known = words.within_known,
+		.within = (size_t)words.within,
 		.threads = (unsigned)dump->options->threads,
 		.redact = dump->options->redact};
 	ok = ok && owners_find(dump->image, dump->names, leaks.reach, &options, err, &owners) &&
 	     dump_head_init(dump, "owners", words_of(dump), reach_partial(leaks.reach), err, &head);
 	if (ok) {
-		const struct report_found found = {
-			.count = owners.objects, .lost = owners.lost, .lost_known = true};
-		head_report(dump, values[0], &found, &head.head, report);
+		const struct report_found found = {.count = owners.objects,
+			.lost = owners.lost,
+			.lost_known = true,
+			.unknown = reach_partial(leaks.reach)};
+		head_report(dump, words.values[0], &found, &head.head, report);
+		if (found.unknown)
+			owners.count = 0;
 		owners_report(dump, &owners, report);
 		ok = dump_flush(dump, report, err);
 	}

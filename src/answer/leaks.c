@@ -2,6 +2,7 @@
 #include "answer/leaks.h"
 #include "answer/answer.h"
 #include "answer/table.h"
+#include "heap/roots.h"
 #include "types/lost.h"
 
 static void pass_begins(void *context, uint64_t bytes)
@@ -14,19 +15,49 @@ static void pass_adds(void *context, uint64_t bytes)
 	progress_add(context, bytes);
 }
 
+struct early_reader {
+	const struct dump *dump;
+	struct heap_watch watch;
+	struct early early;
+};
+
+static bool walk_begins(void *context, const struct heap *heap)
+{
+	struct early_reader *reader = context;
+	return early_read(reader->dump->image, names_modules(reader->dump->names),
+		names_places(reader->dump->names), heap, &reader->early);
+}
+
+static bool leaks_walk(struct dump *dump, const char *option, struct early_reader *reader,
+	struct error *err, struct leaks *leaks)
+{
+	const struct image_info *info = image_info(dump->image);
+	const struct heap_options options = {.threads = (unsigned)dump->options->threads,
+		.level = dump->options->level,
+		.stop = dump->stop,
+		.watch = reader->watch,
+		.begin = walk_begins,
+		.context = reader};
+	if (!heap_walk(dump->image, names_places(dump->names), &options, err, &leaks->heap))
+		return false;
+	return leaks->heap.allocator != HEAP_UNKNOWN ||
+	       error_usage(err,
+		       "%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
+		       "objects are known; --types works with all",
+		       option, info->path);
+}
+
 bool leaks_reach(struct dump *dump, const char *option, struct error *err, struct leaks *leaks)
 {
 	const struct image_info *info = image_info(dump->image);
 	const struct heap_watch watch = {&dump->progress, pass_begins, pass_adds};
-	const struct heap_options heap_options = {.threads = (unsigned)dump->options->threads,
-		.level = dump->options->level,
-		.stop = dump->stop,
-		.watch = watch};
+	struct early_reader reader = {.dump = dump, .watch = watch};
 	const struct reach_options options = {
 		.threads = (unsigned)dump->options->threads,
 		.exact = dump->options->exact_pointers,
 		.level = dump->options->level,
 		.stop = dump->stop,
+		.early = &reader.early,
 		.watch = watch,
 	};
 	if (!dump_names(dump, option, err))
@@ -34,15 +65,12 @@ bool leaks_reach(struct dump *dump, const char *option, struct error *err, struc
 	if (!names_has_addresses(dump->names))
 		return error_usage(err,
 			"--leaks: %s: is read as plain bytes, which have no objects", info->path);
-	if (!heap_walk(dump->image, names_places(dump->names), &heap_options, err, &leaks->heap))
-		return false;
-	if (leaks->heap.allocator == HEAP_UNKNOWN)
-		return error_usage(err,
-			"%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
-			"objects are known; --types works with all",
-			option, info->path);
-	if (!reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
-		    &leaks->heap, &options, err, &leaks->reach))
+	const bool ok =
+		leaks_walk(dump, option, &reader, err, leaks) &&
+		reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
+			&leaks->heap, &options, err, &leaks->reach);
+	early_deinit(&reader.early);
+	if (!ok)
 		return false;
 	targets_release(&leaks->heap.targets);
 	return true;
@@ -56,9 +84,14 @@ static bool leaks_group(struct dump *dump, struct error *err, struct leaks *leak
 		.threads = (unsigned)dump->options->threads, .redact = dump->options->redact};
 	if (!lost_find(dump->image, dump->names, leaks->reach, &options, err, &leaks->result))
 		return false;
+	// What is not marked yet, or has not been looked at, may be reached or of another type.
+	if (leaks->heap.partial || reach_partial(leaks->reach)) {
+		types_result_deinit(&leaks->result);
+		leaks->result.partial = true;
+	}
 	leaks->result.heap_bytes = leaks->heap.in_use.bytes;
-	leaks->result.lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
-	leaks->result.partial = leaks->heap.partial || reach_partial(leaks->reach);
+	leaks->result.lower = leaks->result.partial || info->bytes_present < info->bytes_saved ||
+			      info->headers_missing > 0;
 	return true;
 }
 
@@ -97,6 +130,8 @@ static struct report_leaks totals_of(const struct dump *dump, const struct leaks
 		.unread_bytes = reach_unread(leaks->reach),
 		.allocator = "glibc",
 		.exact = dump->options->exact_pointers,
+		.lost_unknown = leaks->result.partial,
+		.used_unknown = heap->partial,
 	};
 	for (size_t i = 0; i < leaks->result.count; i++) {
 		ret.direct_count += leaks->result.list[i].direct;
@@ -118,6 +153,9 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
 	if (ok) {
 		const struct report_leaks totals = totals_of(dump, &leaks);
+		// Nothing has grown that is not known.
+		if (totals.lost_unknown)
+			types_result_deinit(&saved.result);
 		ok = table_report(dump, &leaks.result, &totals, &saved, &head.head, report, err);
 	}
 	if (ok) {

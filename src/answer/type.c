@@ -2,7 +2,9 @@
 //
 // Finding a class or a symbol by its name: a class first among those that the modules have type
 // information of; then either among what the words that point into mapped files are called. So a
-// name is found whether it comes from a symbol table or from run time type information.
+// name is found whether it comes from a symbol table or from run time type information. What a
+// table of types calls a pointer is understood, too.
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +19,58 @@
 // Of longer names only the beginning is compared for nearness.
 #define NEAR_SIZE 128
 
+// What is asked for: "[-> ]NAME[+INSIDE][ @+WITHIN]".
+struct asked {
+	const char *text; // as it was given
+	char *name;	  // owned
+	bool is_pointer;  // with the arrow: no class
+	bool inside_known;
+	uint64_t inside; // where in the symbol the word points
+	bool within_known;
+	uint64_t within; // where in the object the word is
+};
+
 struct candidate {
 	char *name; // of the class, or of the symbol; owned
 	bool is_class;
 	uint64_t value;
 	uint64_t base;	   // of a class: where in the object this vtable pointer is
+	uint64_t inside;   // of a symbol: where in it the word points
 	unsigned distance; // from what was asked for
 };
+
+// Take "+N" off the end of a name, or what else the digits are to follow. False if there is none.
+static bool number_take(char *name, const char *before, uint64_t *ret)
+{
+	char *end = name + strlen(name), *digits = end;
+	const size_t length = strlen(before);
+	while (digits > name && digits[-1] >= '0' && digits[-1] <= '9')
+		digits--;
+	if (digits == end || end - digits > 18 || (size_t)(digits - name) <= length ||
+		memcmp(digits - length, before, length) != 0)
+		return false;
+	*ret = strtoull(digits, NULL, 10);
+	digits[-(ptrdiff_t)length] = '\0';
+	return true;
+}
+
+static bool asked_init(
+	const struct dump *dump, const char *text, struct error *err, struct asked *ret)
+{
+	const unsigned word = image_info(dump->image)->word_size;
+	*ret = (struct asked){.text = text, .is_pointer = strncmp(text, "-> ", 3) == 0};
+	ret->name = strdup(ret->is_pointer ? text + 3 : text);
+	if (ret->name == NULL)
+		return error_memory(err);
+	ret->within_known = number_take(ret->name, " @+", &ret->within);
+	ret->inside_known = number_take(ret->name, "+", &ret->inside) || ret->is_pointer;
+	if (ret->within > TYPE_WITHIN_MAX || ret->within % word != 0)
+		return error_usage(err,
+			"--type %s: @+%" PRIu64
+			" is no offset of a word in an object: a multiple of %u up to %d",
+			text, ret->within, word, TYPE_WITHIN_MAX);
+	return true;
+}
 
 struct candidates {
 	struct candidate *list; // owned
@@ -55,7 +102,8 @@ static bool candidates_add(
 	candidates->list[candidates->count++] = (struct candidate){.name = name,
 		.is_class = is_class,
 		.value = value,
-		.base = is_class ? identity->offset : 0};
+		.base = is_class ? identity->offset : 0,
+		.inside = is_class ? 0 : identity->offset};
 	return true;
 }
 
@@ -178,12 +226,18 @@ static void candidates_list(struct candidates *candidates, const char *name, cha
 	}
 }
 
-// A class may be there in several modules, and while one derived from it is made its objects have
-// vtables of their own; those of its second and further bases do not count. Of symbols all count.
-static size_t candidates_choose(const struct candidates *candidates, const struct candidate *chosen,
-	size_t most, uint64_t *values)
+static bool candidate_fits(const struct candidate *candidate, const struct asked *asked)
 {
-	size_t count = 0;
+	return candidate->is_class ? !asked->is_pointer && !asked->inside_known
+				   : !asked->inside_known || candidate->inside == asked->inside;
+}
+
+// A class may be there in several modules, and while one derived from it is made its objects have
+// vtables of their own; those of its second and further bases do not count. Of symbols all count
+// that point where it was asked for.
+static void candidates_choose(const struct candidates *candidates, const struct candidate *chosen,
+	const struct asked *asked, struct type_words *ret)
+{
 	uint64_t base = chosen->base;
 	for (size_t i = 0; i < candidates->count; i++) {
 		const struct candidate *candidate = &candidates->list[i];
@@ -191,25 +245,27 @@ static size_t candidates_choose(const struct candidates *candidates, const struc
 			strcmp(candidate->name, chosen->name) == 0)
 			base = min_u64(base, candidate->base);
 	}
-	for (size_t i = 0; i < candidates->count && count < most; i++) {
+	for (size_t i = 0; i < candidates->count && ret->count < TYPE_WORDS_MAX; i++) {
 		const struct candidate *candidate = &candidates->list[i];
 		if (candidate->is_class == chosen->is_class && candidate->base == base &&
+			candidate_fits(candidate, asked) &&
 			strcmp(candidate->name, chosen->name) == 0)
-			values[count++] = candidate->value;
+			ret->values[ret->count++] = candidate->value;
 	}
-	return count;
 }
 
 // The best one; NULL if none has the name. *several: there are others that are as good.
 static const struct candidate *candidates_best(
-	const struct candidates *candidates, const char *name, bool *several)
+	const struct candidates *candidates, const struct asked *asked, bool *several)
 {
 	const struct candidate *best = NULL;
 	unsigned best_rank = 2;
 	*several = false;
 	for (size_t i = 0; i < candidates->count; i++) {
 		const struct candidate *candidate = &candidates->list[i];
-		const unsigned rank = candidate_rank(candidate, name);
+		const unsigned rank = candidate_fits(candidate, asked)
+					      ? candidate_rank(candidate, asked->name)
+					      : 2;
 		// A class before a symbol of the same name: a constructor, say.
 		if (rank == 2 || (best != NULL && (rank > best_rank ||
 							  (rank == best_rank && best->is_class &&
@@ -225,37 +281,74 @@ static const struct candidate *candidates_best(
 }
 
 // Look among the candidates; true if one has been chosen.
-static bool candidates_find(const struct candidates *candidates, const char *name, size_t most,
-	uint64_t *values, size_t *count)
+static bool candidates_find(
+	const struct candidates *candidates, const struct asked *asked, struct type_words *ret)
 {
 	bool several;
-	const struct candidate *best = candidates_best(candidates, name, &several);
+	const struct candidate *best = candidates_best(candidates, asked, &several);
 	if (best == NULL || several)
 		return false;
-	*count = candidates_choose(candidates, best, most, values);
+	candidates_choose(candidates, best, asked, ret);
 	return true;
 }
 
-static bool candidates_fail(
-	const struct dump *dump, struct candidates *candidates, const char *name, struct error *err)
+static bool candidates_fail(const struct dump *dump, struct candidates *candidates,
+	const struct asked *asked, struct error *err)
 {
 	char nearest[700];
 	bool several;
-	candidates_best(candidates, name, &several);
-	candidates_list(candidates, name, nearest, sizeof nearest);
+	candidates_best(candidates, asked, &several);
+	candidates_list(candidates, asked->name, nearest, sizeof nearest);
 	if (several)
 		return error_usage(
-			err, "--type %s: more than one has this name: %s", name, nearest);
+			err, "--type %s: more than one has this name: %s", asked->text, nearest);
 	return error_usage(err,
 		"--type %s: no word in %s points to a class or a symbol of this name; the nearest: "
 		"%s",
-		name, image_info(dump->image)->path, nearest[0] != '\0' ? nearest : "none");
+		asked->text, image_info(dump->image)->path, nearest[0] != '\0' ? nearest : "none");
 }
 
-bool type_find(struct dump *dump, const char *name, size_t most, struct error *err,
-	uint64_t *values, size_t *count)
+// "MODULE+0xOFFSET": what has no name. True if there is such a module.
+static bool place_find(const struct dump *dump, const char *name, struct type_words *ret)
+{
+	const struct modules *modules = names_modules(dump->names);
+	const char *plus = strrchr(name, '+');
+	if (plus == NULL || strncmp(plus, "+0x", 3) != 0 || strlen(plus) > 3 + 16 ||
+		plus[3] == '\0' || plus[3 + strspn(plus + 3, "0123456789abcdefABCDEF")] != '\0')
+		return false;
+	const uint64_t offset = strtoull(plus + 3, NULL, 16);
+	for (size_t i = 0; i < modules->range_count; i++) {
+		const struct module_range *range = &modules->ranges[i];
+		const struct module *module = &modules->list[range->module];
+		const uint64_t address = module->bias + offset;
+		if (strlen(module->name) == (size_t)(plus - name) &&
+			strncmp(module->name, name, (size_t)(plus - name)) == 0 &&
+			address - range->start < range->end - range->start &&
+			ret->count < TYPE_WORDS_MAX)
+			ret->values[ret->count++] = address;
+	}
+	return ret->count > 0;
+}
+
+static bool name_find(
+	struct dump *dump, const struct asked *asked, struct error *err, struct type_words *ret)
 {
 	struct candidates classes = {0}, words = {0};
+	bool ok = candidates_load_classes(dump, &classes, err);
+	// Where several classes have the name, one of them may be the only one that has objects.
+	if (ok && !candidates_find(&classes, asked, ret))
+		ok = candidates_load_words(dump, &words, err) &&
+		     (candidates_find(&words, asked, ret) ||
+			     candidates_fail(dump, &words, asked, err));
+	candidates_deinit(&classes);
+	candidates_deinit(&words);
+	return ok;
+}
+
+bool type_find(struct dump *dump, const char *name, struct error *err, struct type_words *ret)
+{
+	struct asked asked;
+	*ret = (struct type_words){0};
 	if (dump->options->no_names)
 		return error_usage(err, "--no-names with --type: a type is found by its name");
 	if (!dump_names(dump, "--type", err))
@@ -263,13 +356,10 @@ bool type_find(struct dump *dump, const char *name, size_t most, struct error *e
 	if (!names_has_addresses(dump->names))
 		return error_usage(err, "--type: nothing is known of the addresses in %s",
 			image_info(dump->image)->path);
-	bool ok = candidates_load_classes(dump, &classes, err);
-	// Where several classes have the name, one of them may be the only one that has objects.
-	if (ok && !candidates_find(&classes, name, most, values, count))
-		ok = candidates_load_words(dump, &words, err) &&
-		     (candidates_find(&words, name, most, values, count) ||
-			     candidates_fail(dump, &words, name, err));
-	candidates_deinit(&classes);
-	candidates_deinit(&words);
+	const bool ok = asked_init(dump, name, err, &asked) &&
+			(place_find(dump, asked.name, ret) || name_find(dump, &asked, err, ret));
+	ret->within_known = asked.within_known;
+	ret->within = asked.within;
+	free(asked.name);
 	return ok;
 }

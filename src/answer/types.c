@@ -45,6 +45,12 @@ static enum site main_site(const struct type *type)
 	return best;
 }
 
+// 0 to 1: what is known of sizes is an estimate, and can come to more than there is.
+static double share_of(uint64_t bytes, uint64_t all)
+{
+	return all == 0 ? 0 : (double)min_u64(bytes, all) / (double)all;
+}
+
 static struct report_type row_of(const struct type *type, const struct types_result *result)
 {
 	struct report_type row = {
@@ -59,8 +65,7 @@ static struct report_type row_of(const struct type *type, const struct types_res
 		.agreement = type->agreement,
 		.bytes = type->bytes,
 		.bytes_known = type->bytes_known,
-		.share = result->heap_bytes > 0 ? (double)type->bytes / (double)result->heap_bytes
-						: 0,
+		.share = share_of(type->bytes, result->heap_bytes),
 		.secondary = type->secondary,
 		.embedded = type->embedded,
 		.freed = type->freed,

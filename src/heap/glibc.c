@@ -550,6 +550,28 @@ static void ranges_sort(struct heap_range *list, size_t count)
 		qsort(list, count, sizeof *list, range_compare);
 }
 
+// A live process goes on: what it takes from the tops of its arenas from now on is young.
+static bool young_note(struct builder *builder)
+{
+	struct heap *heap = builder->heap;
+	const struct addresses *tops = &builder->chains.tops;
+	for (size_t i = 0; i < tops->count; i++) {
+		const struct heap_region *region = heap_region_at(heap, tops->list[i]);
+		if (region != NULL && region->kind != HEAP_MAPPED &&
+			!heap_add_range(&heap->young, &heap->young_count, &heap->young_capacity,
+				tops->list[i], region->end))
+			return false;
+	}
+	return true;
+}
+
+static bool walk_begin(struct builder *builder, const struct heap_options *options)
+{
+	return !image_info(builder->chains.image)->live ||
+	       (young_note(builder) &&
+		       (options->begin == NULL || options->begin(options->context, builder->heap)));
+}
+
 bool glibc_walk(const struct image *image, const struct places *places,
 	const struct heap_options *options, struct error *err, struct heap *ret)
 {
@@ -561,8 +583,9 @@ bool glibc_walk(const struct image *image, const struct places *places,
 	};
 	struct stretch *stretches = NULL;
 	struct addresses caches = {0};
-	bool ok =
-		(regions_find(&builder) && regions_init(&builder, &stretches)) || error_memory(err);
+	bool ok = (regions_find(&builder) && regions_init(&builder, &stretches) &&
+			  walk_begin(&builder, options)) ||
+		  error_memory(err);
 	if (ok) {
 		mapped_mark(&builder);
 		ok = chunks_walk(&builder.chains, options, stretches, ret, err, &caches);

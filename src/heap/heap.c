@@ -32,6 +32,7 @@ void heap_deinit(struct heap *heap)
 	targets_deinit(&heap->targets);
 	free(heap->gaps);
 	free(heap->internals);
+	free(heap->young);
 	free(heap->breaks);
 	*heap = (struct heap){0};
 }

@@ -85,6 +85,11 @@ struct heap {
 	struct heap_range *internals;
 	size_t internal_count, internal_capacity;
 
+	// Of a live process: what was above the tops of arenas when these were read. What is in use
+	// there was made since. Sorted by arena; owned.
+	struct heap_range *young;
+	size_t young_count, young_capacity;
+
 	struct heap_tally in_use; // with mapped
 	struct heap_tally mapped; // chunks that were mapped one by one
 	// Not in use: in bins, or the rest at the end of a heap; in fastbins; in threads' caches.
@@ -119,6 +124,10 @@ struct heap_options {
 	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: give up
 	struct heap_watch watch;
+	// Of a live process: called once the tops of the arenas, regions and internals are known,
+	// before the first chunk is looked at. False if memory ran out. NULL: not wanted.
+	bool (*begin)(void *context, const struct heap *heap);
+	void *context;
 };
 
 // Walk the heaps of image, of which places says what lies where. If the allocator is not known,

@@ -387,6 +387,27 @@ const struct root *reach_next_root(struct reach *reach, uint64_t *address, uint6
 	return found;
 }
 
+// Of a live process: what roots pointed at before the walk, and what was made since. Where the
+// pointers to that are may not have been seen.
+static void worker_mark_live(struct worker *worker)
+{
+	const struct reach *reach = worker->reach;
+	const struct heap *heap = reach->heap;
+	const struct early *early = reach->options.early;
+	worker->source = NO_SOURCE;
+	for (size_t i = 0; early != NULL && i < early->count; i++)
+		worker_scan_word(worker, early->list[i], 0);
+	worker_flush(worker);
+	for (size_t i = 0; i < heap->young_count; i++) {
+		const struct heap_range *young = &heap->young[i];
+		const struct heap_region *region = heap_region_at(heap, young->start);
+		const size_t end = lookup_region_end(&reach->lookup, region);
+		for (size_t slot = heap_slot(heap, region, young->start); slot < end; slot++)
+			if (heap_is_used(heap, slot))
+				worker_mark(worker, NULL, slot);
+	}
+}
+
 static void worker_mark_all(struct worker *worker)
 {
 	struct reach *reach = worker->reach;
@@ -549,8 +570,10 @@ bool reach_work(struct reach *reach, void (*work)(struct worker *worker), struct
 	for (unsigned i = 0; ok && i < threads; i++)
 		ok = worker_init(&workers[i], reach, i);
 	queue_begin(&reach->queue);
-	if (ok && work == worker_mark_all)
+	if (ok && work == worker_mark_all) {
 		worker_scan_registers(&workers[0], false);
+		worker_mark_live(&workers[0]);
+	}
 	// Threads that cannot be had are no error: one is enough.
 	for (; ok && running < threads; running++) {
 		queue_enter(&reach->queue);
@@ -599,6 +622,7 @@ bool reach_create(const struct image *image, const struct modules *modules,
 		return false;
 	}
 	reach->take = NULL;
+	reach->options.early = NULL;
 	for (size_t i = 0; i < reach->tile_count; i++)
 		reach->lost_before[i + 1] = reach->lost_before[i] + tile_lost(reach, i);
 	*ret = reach;

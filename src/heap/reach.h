@@ -22,13 +22,16 @@
 #include "image/module.h"
 #include "names/places.h"
 
+struct early;
+
 struct reach_options {
 	unsigned threads;
 	// Only pointers to the beginning of an object count, and to a base class in it, and to the
 	// first element of an array behind the number of its elements.
 	bool exact;
-	enum cpu_level level;	// that the processor has
-	const atomic_int *stop; // not zero: give up
+	enum cpu_level level;	   // that the processor has
+	const atomic_int *stop;	   // not zero: give up
+	const struct early *early; // what roots had before the walk, see roots.h; NULL: nothing
 	struct heap_watch watch;
 };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "heap/pointers.h"
 
 // What a function may use below the stack pointer: 128 bytes on x86-64 (System V ABI), 288 on
 // powerpc64 (ELFv1 and ELFv2), of which Linux keeps 512; none elsewhere.
@@ -267,4 +268,76 @@ void roots_deinit(struct roots *roots)
 {
 	free(roots->list);
 	*roots = (struct roots){0};
+}
+
+// ---- what roots had before
+
+#define EARLY_MAX ((size_t)1 << 20)
+#define EARLY_ROOT_MAX ((uint64_t)64 << 20)
+#define EARLY_PIECE ((size_t)64 << 10)
+
+static bool early_add(struct early *early, uint64_t word)
+{
+	if (early->count == EARLY_MAX)
+		return true;
+	if (early->count == early->capacity) {
+		const size_t wanted = 2 * early->capacity + 1024;
+		uint64_t *grown = reallocarray(early->list, wanted, sizeof *grown);
+		if (grown == NULL)
+			return false;
+		early->list = grown;
+		early->capacity = wanted;
+	}
+	early->list[early->count++] = word;
+	return true;
+}
+
+static bool early_read_root(const struct image *image, const struct pointers *pointers,
+	const struct root *root, unsigned char *bytes, struct early *ret)
+{
+	uint64_t end, at = root->start;
+	while (at < root->end) {
+		if (!image_has_data(image, at, root->end, &end) && end > at) {
+			at = end; // of a page
+			continue;
+		}
+		const size_t wanted = (size_t)min_u64(EARLY_PIECE, root->end - at);
+		const size_t size = image_read(image, at, bytes, wanted);
+		for (size_t i = 0; i + pointers->word <= size; i += pointers->word) {
+			const uint64_t word =
+				word_load(bytes + i, pointers->word, pointers->order) &
+				pointers->mask;
+			if (pointers_have(pointers, word) && !early_add(ret, word))
+				return false;
+		}
+		at += wanted;
+	}
+	return true;
+}
+
+bool early_read(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct heap *heap, struct early *ret)
+{
+	struct error err = {0};
+	struct pointers pointers;
+	struct roots roots;
+	unsigned char *bytes = malloc(EARLY_PIECE);
+	bool ok = bytes != NULL && roots_init(image, modules, places, heap, &err, &roots);
+	if (ok) {
+		pointers_init(&pointers, image_info(image), heap);
+		for (size_t i = 0; ok && i < roots.count; i++) {
+			const struct root *root = &roots.list[i];
+			ok = root->type == ROOT_HEAP || root->end - root->start > EARLY_ROOT_MAX ||
+			     early_read_root(image, &pointers, root, bytes, ret);
+		}
+		roots_deinit(&roots);
+	}
+	free(bytes);
+	return ok;
+}
+
+void early_deinit(struct early *early)
+{
+	free(early->list);
+	*early = (struct early){0};
 }

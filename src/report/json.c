@@ -124,26 +124,33 @@ static json_t *json_word_hex(const struct report *report, uint64_t address)
 	return json_hex(address, report->head->scanned.word_size);
 }
 
+// A number, or null where it is not known.
+static json_t *json_or_null(bool known, uint64_t number)
+{
+	return known ? json_number(number) : json_null();
+}
+
 static json_t *json_leaks(const struct report_types *types)
 {
 	const struct report_leaks *leaks = types->leaks;
-	return json_pack("{so so so so so so so so so so so so so so so sb sb}",	//
-		"types", json_number(types->types),					//
-		"allocator", json_bytes(leaks->allocator),				//
-		"lost_count", json_number(leaks->lost_count),				//
-		"lost_bytes", json_number(leaks->lost_bytes),				//
-		"direct_count", json_number(leaks->direct_count),			//
-		"direct_bytes", json_number(leaks->direct_bytes),			//
-		"indirect_count", json_number(leaks->lost_count - leaks->direct_count), //
-		"indirect_bytes", json_number(leaks->lost_bytes - leaks->direct_bytes), //
-		"used_count", json_number(leaks->used_count),				//
-		"used_bytes", json_number(leaks->used_bytes),				//
-		"free_bytes", json_number(leaks->free_bytes),				//
-		"unwalked_bytes", json_number(leaks->unwalked_bytes),			//
-		"breaks", json_number(leaks->breaks),					//
+	const bool lost = !leaks->lost_unknown, used = !leaks->used_unknown;
+	return json_pack("{so so so so so so so so so so so so so so so sb sb}",	       //
+		"types", json_number(types->types),					       //
+		"allocator", json_bytes(leaks->allocator),				       //
+		"lost_count", json_or_null(lost, leaks->lost_count),			       //
+		"lost_bytes", json_or_null(lost, leaks->lost_bytes),			       //
+		"direct_count", json_or_null(lost, leaks->direct_count),		       //
+		"direct_bytes", json_or_null(lost, leaks->direct_bytes),		       //
+		"indirect_count", json_or_null(lost, leaks->lost_count - leaks->direct_count), //
+		"indirect_bytes", json_or_null(lost, leaks->lost_bytes - leaks->direct_bytes), //
+		"used_count", json_or_null(used, leaks->used_count),			       //
+		"used_bytes", json_or_null(used, leaks->used_bytes),			       //
+		"free_bytes", json_or_null(used, leaks->free_bytes),			       //
+		"unwalked_bytes", json_or_null(used, leaks->unwalked_bytes),		       //
+		"breaks", json_or_null(used, leaks->breaks),				       //
 		"break_address",
-		leaks->breaks > 0 ? json_address(leaks->break_address) : json_null(), //
-		"unread_bytes", json_number(leaks->unread_bytes),		      //
+		used && leaks->breaks > 0 ? json_address(leaks->break_address) : json_null(), //
+		"unread_bytes", json_or_null(lost, leaks->unread_bytes),		      //
 		"exact_pointers", leaks->exact, "lower_bounds", types->lower);
 }
 
@@ -263,8 +270,10 @@ static void json_found(struct report *report, const struct report_found *found)
 		struct report_word word = *found->word;
 		word.count = word.count_max = found->count;
 		json_t *object = json_row(report, &word);
+		if (found->unknown)
+			json_add(&object, "count", json_null());
 		if (found->lost_known)
-			json_add(&object, "lost", json_number(found->lost));
+			json_add(&object, "lost", json_or_null(!found->unknown, found->lost));
 		json_member(report, "found", object);
 		return;
 	}

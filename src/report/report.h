@@ -87,6 +87,8 @@ struct report_leaks {
 	uint64_t unread_bytes; // that could not be read: what they point at may seem to be lost
 	const char *allocator; // "glibc"
 	bool exact;	       // pointers to the inside of objects were left out
+	// Interrupted before it was known what is lost; or even what is in use and free.
+	bool lost_unknown, used_unknown;
 };
 
 // A value that the size fields of malloc's chunks have, flags included, and how many have it.
@@ -162,6 +164,7 @@ struct report_found {
 	uint64_t count;
 	uint64_t lost; // of objects, those that nothing reaches
 	bool lost_known;
+	bool unknown; // interrupted before the numbers were known
 };
 
 // The rows that may follow, in this order.

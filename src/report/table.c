@@ -303,6 +303,15 @@ static void table_leaks(const struct report *report, const struct report_types *
 {
 	const struct report_leaks *leaks = types->leaks;
 	const uint64_t indirect = leaks->lost_count - leaks->direct_count;
+	if (leaks->lost_unknown) {
+		fputs("lost: not known: interrupted before it was found out", stream);
+		if (!leaks->used_unknown)
+			fprintf(stream, "      in use: %s objects, %s",
+				number_format(leaks->used_count).text,
+				size_format(leaks->used_bytes).text);
+		putc('\n', stream);
+		return;
+	}
 	fprintf(stream, "lost: %s object%s, %s", number_format(leaks->lost_count).text,
 		leaks->lost_count == 1 ? "" : "s", size_format(leaks->lost_bytes).text);
 	if (leaks->lost_count > 0)

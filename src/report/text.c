@@ -107,8 +107,13 @@ static void text_found(struct report *report, const struct report_found *found)
 	if (found->word != NULL) {
 		struct report_word word = *found->word;
 		word.count = word.count_max = found->count;
-		text_word(report, &word);
-		if (found->lost_known)
+		if (!found->unknown)
+			text_word(report, &word);
+		if (found->unknown)
+			text_line(report,
+				"interrupted before it was known how many objects are in use and "
+				"lost\n");
+		else if (found->lost_known)
 			text_line(report, "%" PRIu64 " object%s in use, %" PRIu64 " lost\n",
 				found->count, found->count == 1 ? "" : "s", found->lost);
 		return;

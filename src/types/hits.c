@@ -202,7 +202,8 @@ static void hit_in_object(struct hits *hits, uint32_t id, const struct chunk *ch
 }
 
 // A hit outside of known chunks, at an offset from where they end, so far behind the last one of
-// its candidate.
+// its candidate, in the place of the cursor. The word before it may be the size of a chunk that
+// malloc has, if it does not point into a program itself and the place has room for it.
 static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id, uint64_t address,
 	uint64_t offset, uint64_t behind)
 {
@@ -211,7 +212,9 @@ static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id,
 	const uint64_t before = word_before(hits, piece, address);
 	const uint64_t header = header_size(before, word);
 	const uint64_t neighbour = address - recall->before_address;
-	if (header != 0)
+	const uint64_t rest = hits->cursor.start + hits->cursor.size - address;
+	if (header != 0 && header - 2 * (uint64_t)word <= rest &&
+		!ranges_have(hits->shared->ranges, before))
 		fact_add(hits, fact_who(id, FACT_HEADER, 0), fact_what(0, header), 1);
 	if (behind <= min_u64(offset, DISTANCE_MAX))
 		fact_add(hits, fact_who(id, FACT_DISTANCE, 0), fact_what(0, behind), 1);

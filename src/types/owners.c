@@ -80,17 +80,28 @@ static void holds_add(struct hashtable *holds, struct hold more)
 
 // ---- gathering
 
+static bool gatherer_wants(const struct gatherer *gatherer, const struct kinds *kinds,
+	const struct reach_object *object, size_t at)
+{
+	const uint64_t word = word_load(object->bytes + at, kinds->word_size, kinds->order);
+	for (size_t i = 0; i < gatherer->options->value_count; i++)
+		if (word == gatherer->options->values[i])
+			return true;
+	return false;
+}
+
 static bool gatherer_select(void *context, unsigned thread, const struct reach_object *object)
 {
 	const struct gatherer *gatherer = context;
 	const struct kinds *kinds = &gatherer->tables[thread].teller.kinds;
 	const size_t size = object->available < TELLING_SIZE ? object->available : TELLING_SIZE;
-	for (size_t at = 0; at + kinds->word_size <= size; at += kinds->word_size) {
-		const uint64_t word = word_load(object->bytes + at, kinds->word_size, kinds->order);
-		for (size_t i = 0; i < gatherer->options->value_count; i++)
-			if (word == gatherer->options->values[i])
-				return true;
-	}
+	const size_t within = gatherer->options->within;
+	if (gatherer->options->within_known)
+		return within + kinds->word_size <= object->available &&
+		       gatherer_wants(gatherer, kinds, object, within);
+	for (size_t at = 0; at + kinds->word_size <= size; at += kinds->word_size)
+		if (gatherer_wants(gatherer, kinds, object, at))
+			return true;
 	return false;
 }
 

@@ -32,7 +32,9 @@ struct owners {
 struct owners_options {
 	const uint64_t *values; // words that the objects of the type have at their beginning
 	size_t value_count;
-	unsigned threads; // as for reach
+	bool within_known; // only words at this offset in an object count
+	size_t within;	   // bytes, below 256
+	unsigned threads;  // as for reach
 	bool redact;	  // texts are not to be shown
 };
 

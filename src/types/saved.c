@@ -167,7 +167,8 @@ static bool totals_are_whole(const json_t *totals, bool lost)
 	return json_is_object(totals) && json_is_integer(json_object_get(totals, "types")) &&
 	       member_is_count_or_none(totals, "types") &&
 	       members_are_counts_or_none(totals, numbers) &&
-	       (!lost || (member_number(totals, "direct_count") <=
+	       (!lost || (json_is_integer(json_object_get(totals, "lost_count")) &&
+				 member_number(totals, "direct_count") <=
 					 member_number(totals, "lost_count") &&
 				 member_number(totals, "direct_bytes") <=
 					 member_number(totals, "lost_bytes")));
