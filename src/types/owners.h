@@ -35,7 +35,7 @@ struct owners_options {
 	bool within_known; // only words at this offset in an object count
 	size_t within;	   // bytes, below 256
 	unsigned threads;  // as for reach
-	bool redact;	  // texts are not to be shown
+	bool redact;	   // texts are not to be shown
 };
 
 // On success *ret is the caller's, to be released with owners_deinit.
