@@ -194,7 +194,15 @@ nt_file() {
 0x0000000000010010 : 63  fifo+0x10
 0x0000000000020010 : 56  zero+0x10
 0x0000000000030010 : 49  folder+0x10"
-	topleak -0 -n 3 --debug-dir "$PWD/fifo" --sysroot "$PWD/fifo" core
+	# Below a folder that the user names, too.
+	mkdir -p "root$PWD"
+	mkfifo "root$PWD/fifo"
+	topleak -0 -n 3 --debug-dir "root$PWD" --sysroot root core
+	local option
+	for option in --debug-dir --sysroot; do
+		topleak -1 "$option" fifo core
+		fails "$option: fifo: is not a directory"
+	done
 	topleak -1 --exe fifo core
 	topleak -1 --exe /dev/zero core
 	topleak -1 --exe folder core
