@@ -192,6 +192,39 @@ odd-address kept direct"
 	done
 }
 
+@test "a core without stacks: most seems to be lost, and that is said first" {
+	needs jq
+	local core cut=$BATS_TEST_TMPDIR/cut
+	core=$(lost_core plain 0)
+	topleak -0 --leaks -ojson "$core"
+	is '.totals.roots_missing | not'
+	lacks "$stderr" "want of them"
+	head -c -200000 "$core" >"$cut"
+	topleak -0 --leaks -ojson "$cut"
+	is '.totals.roots_missing'
+	contains "$stderr" "$cut: the program's data, or all stacks, are not in the dump"
+}
+
+@test "memory that is not malloc's is not looked at, which is said if it is much" {
+	needs jq
+	local program core
+	program=$(fixture repeats "${CC:-cc}" -O1 -fno-pie -no-pie -Wl,-z,max-page-size=4096 \
+		-Wl,-Ttext-segment=0x558000 -o @ "$repo/fixtures/repeats.c")
+	core=$(fixture repeats.more.core dump -k @ "$program" 30)
+	topleak -0 --leaks "$core"
+	contains "$output" "note: 31.0 MiB of anonymous memory are not malloc's"
+	topleak -0 --leaks -ojson "$core"
+	is '.totals.foreign_bytes | . >= 31 * 1048576 and . < 32 * 1048576'
+	# Neither what malloc maps nor what it reserves is meant, nor stacks.
+	topleak -0 --leaks "$(lost_core threads 5)"
+	lacks "$output" "anonymous memory"
+	if command -v gdb >/dev/null; then
+		# gdb writes all of it; the program has mapped 3 MiB, most of which it does not use.
+		topleak -0 --leaks -ojson "$(fixture lost.threads.gcore dump -g @ "$(lost_program)" @.truth 5)"
+		is '.totals.foreign_bytes < 4 * 1048576'
+	fi
+}
+
 @test "a live process" {
 	local pid
 	"$(lost_program)" /dev/null 2 wait &

@@ -130,6 +130,8 @@ static struct report_leaks totals_of(const struct dump *dump, const struct leaks
 		.unread_bytes = reach_unread(leaks->reach),
 		.allocator = "glibc",
 		.exact = dump->options->exact_pointers,
+		.foreign_bytes = reach_foreign(leaks->reach),
+		.roots_missing = reach_lacks_roots(leaks->reach),
 		.lost_unknown = leaks->result.partial,
 		.used_unknown = heap->partial,
 	};
@@ -151,6 +153,11 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 	bool ok = table_load_old(dump, "leaks", leaks_find_old, err, &saved) &&
 		  leaks_reach(dump, "--leaks", err, &leaks) && leaks_group(dump, err, &leaks) &&
 		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
+	if (ok && reach_lacks_roots(leaks.reach))
+		diag_warn(dump->diag,
+			"%s: the program's data, or all stacks, are not in the dump: most objects "
+			"seem to be lost for want of them, and this cannot be told from a leak",
+			image_info(dump->image)->path);
 	if (ok) {
 		const struct report_leaks totals = totals_of(dump, &leaks);
 		// Nothing has grown that is not known.

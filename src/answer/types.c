@@ -342,6 +342,8 @@ static struct report_leaks saved_totals(const struct saved *saved)
 		.unread_bytes = saved->leaks.unread_bytes,
 		.allocator = "glibc",
 		.exact = saved->leaks.exact,
+		.foreign_bytes = saved->leaks.foreign_bytes,
+		.roots_missing = saved->leaks.roots_missing,
 	};
 }
 

@@ -51,6 +51,7 @@ struct reach {
 	struct pointers pointers;
 	pointers_mark *mark;
 	struct roots roots;
+	bool lacks_roots;
 	struct exact exact;
 	struct state *states; // one for each cell; owned
 	size_t tile_count;

@@ -623,6 +623,7 @@ bool reach_create(const struct image *image, const struct modules *modules,
 	}
 	reach->take = NULL;
 	reach->options.early = NULL;
+	reach->lacks_roots = roots_lack(image, modules, places, &reach->roots);
 	for (size_t i = 0; i < reach->tile_count; i++)
 		reach->lost_before[i + 1] = reach->lost_before[i] + tile_lost(reach, i);
 	*ret = reach;
@@ -678,6 +679,16 @@ void reach_each_lost(const struct reach *reach, reach_lost_note *note, void *con
 uint64_t reach_unread(const struct reach *reach)
 {
 	return atomic_load(&reach->unread);
+}
+
+uint64_t reach_foreign(const struct reach *reach)
+{
+	return roots_foreign(reach->image, reach->heap, &reach->roots);
+}
+
+bool reach_lacks_roots(const struct reach *reach)
+{
+	return reach->lacks_roots;
 }
 
 bool reach_partial(const struct reach *reach)

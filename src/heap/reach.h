@@ -47,6 +47,10 @@ void reach_destroy(struct reach *reach);
 
 // Bytes of roots and objects that could not be read: what they point to may be taken for lost.
 uint64_t reach_unread(const struct reach *reach);
+// Bytes of anonymous memory in which nothing lost is found: see roots_foreign.
+uint64_t reach_foreign(const struct reach *reach);
+// So much that all is reached from is not in the dump: see roots_lack.
+bool reach_lacks_roots(const struct reach *reach);
 // It was given up.
 bool reach_partial(const struct reach *reach);
 

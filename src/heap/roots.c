@@ -270,6 +270,69 @@ void roots_deinit(struct roots *roots)
 	*roots = (struct roots){0};
 }
 
+// ---- what is no root, or should be one
+
+// glibc, malloc/arena.c, HEAP_MAX_SIZE: so much is reserved for each heap of a further arena.
+static uint64_t reserve_end(const struct heap *heap, uint64_t address)
+{
+	const uint64_t most = heap->word == 8 ? (uint64_t)64 << 20 : (uint64_t)1 << 20;
+	const uint64_t start = address & ~(most - 1);
+	const struct heap_region *region;
+	size_t low = 0, high = heap->region_count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (heap->regions[middle].end <= start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	region = &heap->regions[low];
+	return low < heap->region_count && region->kind == HEAP_ARENA &&
+			       (region->start & ~(most - 1)) == start
+		       ? start + most
+		       : address;
+}
+
+uint64_t roots_foreign(
+	const struct image *image, const struct heap *heap, const struct roots *roots)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < roots->count; i++) {
+		const struct root *root = &roots->list[i];
+		uint64_t end, at = max_u64(root->start, reserve_end(heap, root->start));
+		for (; root->type == ROOT_MEMORY && at < root->end; at = max_u64(end, at + 1))
+			if (image_has_data(image, at, root->end, &end))
+				sum += end - at;
+	}
+	return sum;
+}
+
+bool roots_lack(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct roots *roots)
+{
+	const struct image_process *process = &image_info(image)->process;
+	const struct module *program = modules->main;
+	bool data = program == NULL || !program->loaded, stack = true;
+	bool writable = false;
+	for (size_t i = 0; !data && i < program->elf.segment_count; i++)
+		writable |= program->elf.segments[i].type == PT_LOAD &&
+			    (program->elf.segments[i].flags & PF_W) != 0;
+	data |= !writable;
+	for (size_t i = 0; !data && i < roots->count; i++)
+		data = roots->list[i].type == ROOT_MODULE &&
+		       &modules->list[places->list[roots->list[i].place].module] == program;
+	for (size_t i = 0; i < process->thread_count; i++) {
+		const uint64_t pointer = process->threads[i].stack_pointer;
+		const struct image_segment *segment = image_segment_at(image, pointer);
+		if (pointer == 0)
+			continue;
+		stack = segment != NULL && pointer - segment->address < segment->present;
+		if (stack)
+			break;
+	}
+	return !data || !stack;
+}
+
 // ---- what roots had before
 
 #define EARLY_MAX ((size_t)1 << 20)

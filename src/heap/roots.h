@@ -37,6 +37,15 @@ bool roots_init(const struct image *image, const struct modules *modules,
 	const struct places *places, const struct heap *heap, struct error *err, struct roots *ret);
 void roots_deinit(struct roots *roots);
 
+// Bytes of anonymous memory that is neither the allocator's nor a stack, without what is reserved
+// only: other allocators may have objects there.
+uint64_t roots_foreign(
+	const struct image *image, const struct heap *heap, const struct roots *roots);
+// Whether the dump lacks what a process must have: the data of the main program, if it has any and
+// is known, or all stacks.
+bool roots_lack(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct roots *roots);
+
 // Words that a live process had in its roots, and that may point into its heap.
 struct early {
 	uint64_t *list; // owned

@@ -134,7 +134,7 @@ static json_t *json_leaks(const struct report_types *types)
 {
 	const struct report_leaks *leaks = types->leaks;
 	const bool lost = !leaks->lost_unknown, used = !leaks->used_unknown;
-	return json_pack("{so so so so so so so so so so so so so so so sb sb}",	       //
+	return json_pack("{so so so so so so so so so so so so so so so so sb sb sb}",	       //
 		"types", json_number(types->types),					       //
 		"allocator", json_bytes(leaks->allocator),				       //
 		"lost_count", json_or_null(lost, leaks->lost_count),			       //
@@ -151,7 +151,9 @@ static json_t *json_leaks(const struct report_types *types)
 		"break_address",
 		used && leaks->breaks > 0 ? json_address(leaks->break_address) : json_null(), //
 		"unread_bytes", json_or_null(lost, leaks->unread_bytes),		      //
-		"exact_pointers", leaks->exact, "lower_bounds", types->lower);
+		"foreign_bytes", json_or_null(used, leaks->foreign_bytes),		      //
+		"exact_pointers", leaks->exact, "roots_missing", leaks->roots_missing,
+		"lower_bounds", types->lower);
 }
 
 static json_t *json_malloc_sizes(const struct report *report, const struct report_types *types)

@@ -84,9 +84,11 @@ struct report_leaks {
 	uint64_t unwalked_bytes;	     // that look like heap, but could not be walked
 	uint64_t breaks;		     // places where a heap is damaged
 	uint64_t break_address;		     // the first one
-	uint64_t unread_bytes; // that could not be read: what they point at may seem to be lost
-	const char *allocator; // "glibc"
-	bool exact;	       // pointers to the inside of objects were left out
+	uint64_t unread_bytes;	// that could not be read: what they point at may seem to be lost
+	const char *allocator;	// "glibc"
+	bool exact;		// pointers to the inside of objects were left out
+	uint64_t foreign_bytes; // of anonymous memory that is not the allocator's
+	bool roots_missing;	// the dump has not what all is reached from
 	// Interrupted before it was known what is lost; or even what is in use and free.
 	bool lost_unknown, used_unknown;
 };

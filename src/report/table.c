@@ -298,6 +298,9 @@ static void table_doubt(const struct report_types *types, FILE *stream)
 	putc('\n', stream);
 }
 
+// Other memory than malloc's is worth a note if it is more than this, and a tenth of all.
+#define FOREIGN_MIN ((uint64_t)1 << 20)
+
 // What was lost, of how much.
 static void table_leaks(const struct report *report, const struct report_types *types, FILE *stream)
 {
@@ -330,7 +333,13 @@ static void table_leaks(const struct report *report, const struct report_types *
 			": what was overwritten may hold pointers, and what is not walked is "
 			"missing here\n",
 			leaks->breaks, leaks->breaks == 1 ? "" : "s", leaks->break_address);
-	if (types->lower || leaks->unread_bytes > 0)
+	const uint64_t malloced = leaks->used_bytes + leaks->free_bytes + leaks->unwalked_bytes;
+	if (leaks->foreign_bytes > FOREIGN_MIN && leaks->foreign_bytes > malloced / 9)
+		fprintf(stream,
+			"note: %s of anonymous memory are not malloc's: what is lost there is not "
+			"found\n",
+			size_format(leaks->foreign_bytes).text);
+	if (types->lower || leaks->roots_missing || leaks->unread_bytes > 0)
 		fputs("note: memory is missing: objects that only it points at seem to be lost\n",
 			stream);
 	if (report->head->input.live)

@@ -163,7 +163,7 @@ static bool totals_are_whole(const json_t *totals, bool lost)
 	static const char *const numbers[] = {"named_count", "named_bytes", "heap_bytes", "zeros",
 		"texts", "left_out", "lost_count", "lost_bytes", "direct_count", "direct_bytes",
 		"used_count", "used_bytes", "free_bytes", "unwalked_bytes", "breaks",
-		"unread_bytes", NULL};
+		"unread_bytes", "foreign_bytes", NULL};
 	return json_is_object(totals) && json_is_integer(json_object_get(totals, "types")) &&
 	       member_is_count_or_none(totals, "types") &&
 	       members_are_counts_or_none(totals, numbers) &&
@@ -305,6 +305,8 @@ static void leaks_load(const json_t *totals, struct saved *ret)
 		.breaks = member_number(totals, "breaks"),
 		.break_address = member_address(totals, "break_address"),
 		.unread_bytes = member_number(totals, "unread_bytes"),
+		.foreign_bytes = member_number(totals, "foreign_bytes"),
+		.roots_missing = member_is_true(totals, "roots_missing"),
 		.exact = member_is_true(totals, "exact_pointers"),
 	};
 	ret->result.named_count = member_number(totals, "lost_count");
