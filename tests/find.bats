@@ -183,6 +183,15 @@ texts() {
 	[[ ${lines[0]} =~ ^0x[0-9a-f]{16}' : '[0-9]+'  vtable for std::bad_cast+16 (libstdc++.so.6'.*')'$ ]]
 	topleak -2 --type Dur "$(der_core)"
 	fails "--type Dur" "nearest: Der"
+	# Beginnings before middles, classes before symbols, and nothing that has little to do with it.
+	topleak -2 --type bad_c "$(der_core)"
+	[[ $stderr =~ 'the nearest: std::bad_cast' ]]
+	topleak -2 --type qqqqqqqq "$(der_core)"
+	fails "the nearest: none"
+	[[ $stderr != *"--exe"* ]]
+	LC_ALL=C sed 's|/fixtures/der|/fixtures/xxx|g' "$(der_core)" >"$core"
+	topleak -2 --type qqqqqqqq "$core"
+	contains "$stderr" "/fixtures/xxx is missing: give the right one with --exe or --sysroot"
 	topleak -2 --type Der --no-names "$(der_core)"
 	fails --type --no-names
 	printf 12345678 >"$core"

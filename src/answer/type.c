@@ -5,6 +5,7 @@
 // name is found whether it comes from a symbol table or from run time type information. What a
 // table of types calls a pointer is understood, too.
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 #define NEAREST 5
 // Of longer names only the beginning is compared for nearness.
 #define NEAR_SIZE 128
+#define FAR UINT_MAX
 
 // What is asked for: "[-> ]NAME[+INSIDE][ @+WITHIN]".
 struct asked {
@@ -168,14 +170,12 @@ static unsigned candidate_rank(const struct candidate *candidate, const char *na
 		       : 2;
 }
 
-// The number of letters to change, add or leave out to make one name of the other (Levenshtein); a
-// name that contains the other is nearer than any that does not.
-static unsigned name_distance(const char *a, const char *b)
+// The number of letters to change, add or leave out to make one name of the other (Levenshtein).
+static unsigned name_edits(const char *a, size_t a_size, const char *b)
 {
 	unsigned row[NEAR_SIZE + 1];
-	const size_t a_length = strnlen(a, NEAR_SIZE), b_length = strnlen(b, NEAR_SIZE);
-	if (strcasestr(a, b) != NULL)
-		return 0;
+	const size_t a_length = strnlen(a, min_u64(a_size, NEAR_SIZE)),
+		     b_length = strnlen(b, NEAR_SIZE);
 	for (size_t j = 0; j <= b_length; j++)
 		row[j] = (unsigned)j;
 	for (size_t i = 1; i <= a_length; i++) {
@@ -189,7 +189,36 @@ static unsigned name_distance(const char *a, const char *b)
 				row[j] = same;
 		}
 	}
-	return row[b_length] + 1;
+	return row[b_length];
+}
+
+// A name without what is in front of its last "::", but for that in arguments of a template or
+// function, which end it.
+static const char *name_last(const char *name, size_t *size)
+{
+	const size_t length = strcspn(name, "<(");
+	const char *last = name;
+	for (size_t i = 0; i + 1 < length; i++)
+		if (name[i] == ':' && name[i + 1] == ':')
+			last = name + i + 2;
+	*size = (size_t)(name + length - last);
+	return last;
+}
+
+// How far a candidate's name is from what was asked for: its last part, or the beginning of that,
+// or in the middle, or with so many letters changed; FAR if that is more than half of them.
+static unsigned name_distance(const char *candidate, const char *asked)
+{
+	size_t size;
+	const size_t wanted = strlen(asked);
+	const char *last = name_last(candidate, &size);
+	if (strncasecmp(last, asked, wanted) == 0)
+		return size == wanted ? 0 : 1;
+	if (strcasestr(candidate, asked) != NULL)
+		return 2;
+	const unsigned edits = (unsigned)min_u64(
+		name_edits(last, size, asked), name_edits(candidate, strlen(candidate), asked));
+	return 2 * (uint64_t)edits > wanted ? FAR : edits + 2;
 }
 
 static int candidate_compare(const void *left, const void *right)
@@ -197,15 +226,15 @@ static int candidate_compare(const void *left, const void *right)
 	const struct candidate *a = left, *b = right;
 	if (a->distance != b->distance)
 		return a->distance < b->distance ? -1 : 1;
+	if (a->is_class != b->is_class)
+		return a->is_class ? -1 : 1;
 	const int order = strcmp(a->name, b->name);
 	if (order != 0)
 		return order;
-	if (a->is_class != b->is_class)
-		return a->is_class ? -1 : 1;
 	return a->value < b->value ? -1 : a->value > b->value;
 }
 
-// "a, b, c": the nearest ones, classes only if there are any that are as near.
+// "a, b, c": the nearest ones, classes first among those that are as near; "" if all are far.
 static void candidates_list(struct candidates *candidates, const char *name, char *ret, size_t size)
 {
 	size_t used = 0, shown = 0;
@@ -218,6 +247,8 @@ static void candidates_list(struct candidates *candidates, const char *name, cha
 	ret[0] = '\0';
 	for (size_t i = 0; i < candidates->count && shown < NEAREST && used < size; i++) {
 		const struct candidate *candidate = &candidates->list[i];
+		if (candidate->distance == FAR)
+			break;
 		if (candidate->name[0] == '\0' || strcmp(candidate->name, last) == 0)
 			continue;
 		last = candidate->name;
@@ -302,10 +333,19 @@ static bool candidates_fail(const struct dump *dump, struct candidates *candidat
 	if (several)
 		return error_usage(
 			err, "--type %s: more than one has this name: %s", asked->text, nearest);
+	// The name may be that of a program that could not be read.
+	const struct module *program = names_modules(dump->names)->main;
+	const char *why = program == NULL		      ? NULL
+			  : program->state == MODULE_MISSING  ? "is missing"
+			  : program->state == MODULE_MISMATCH ? "is of another build"
+							      : NULL;
 	return error_usage(err,
 		"--type %s: no word in %s points to a class or a symbol of this name; the nearest: "
-		"%s",
-		asked->text, image_info(dump->image)->path, nearest[0] != '\0' ? nearest : "none");
+		"%s%s%.300s%s%s%s",
+		asked->text, image_info(dump->image)->path, nearest[0] != '\0' ? nearest : "none",
+		why != NULL ? "; " : "", why != NULL ? program->path : "", why != NULL ? " " : "",
+		why != NULL ? why : "",
+		why != NULL ? ": give the right one with --exe or --sysroot" : "");
 }
 
 // "MODULE+0xOFFSET": what has no name. True if there is such a module.
