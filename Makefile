@@ -16,6 +16,9 @@ COMPLETIONS = bash:bash-completion/completions/topleak \
 	zsh:zsh/site-functions/_topleak \
 	fish:fish/vendor_completions.d/topleak.fish
 BUILD ?= build
+ifneq ($(words $(BUILD)),1)
+$(error BUILD: make takes no folder with a space in its name)
+endif
 # 1: a program that needs no library where it runs (make static).
 STATIC ?= 0
 

@@ -211,6 +211,7 @@ info symbol 0x0000000000000021'
 
 @test "a full disk and a closed stdout are errors, of every format" {
 	every_kind
+	writes_json || skip "built without jansson"
 	local arguments
 	for arguments in "-o text" "-o json" "-o csv" "-o gdb" --help --version; do
 		run --separate-stderr -1 sh -c '"$0" "$@" >/dev/full' "$TOPLEAK" $arguments "$core"
@@ -228,6 +229,7 @@ info symbol 0x0000000000000021'
 
 @test "a closed pipe ends it quietly" {
 	mkcore "$core" 'segments => [{ vaddr => 0x1000, words => [1 .. 100_000] }]'
+	writes_json || skip "built without jansson"
 	local format first
 	for format in text json csv gdb; do
 		first=$({ "$TOPLEAK" -o "$format" -n 100000 "$core" 2>"$core.stderr" || echo $? >"$core.status"; } | head -c 1)

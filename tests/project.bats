@@ -25,7 +25,7 @@ build_with() {
 @test "without jansson there is no JSON, and a message says so" {
 	run -0 make BUILD="$BATS_TEST_TMPDIR/build" HAVE_JANSSON=0 CFLAGS=-Werror
 	TOPLEAK=$BATS_TEST_TMPDIR/build/topleak
-	topleak -2 -o json /dev/null
+	run -2 --separate-stderr "$TOPLEAK" -o json /dev/null
 	fails "json" "jansson"
 	topleak -0 --version
 	contains "$output" "Built without jansson (JSON)."
