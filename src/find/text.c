@@ -75,7 +75,7 @@ int text_compare(
 	const unsigned char *a, size_t a_size, const unsigned char *b, size_t b_size, bool fold)
 {
 	const size_t size = min_u64(a_size, b_size);
-	if (!fold) {
+	if (!fold && size > 0) {
 		const int order = memcmp(a, b, size);
 		if (order != 0)
 			return order;
