@@ -17,7 +17,7 @@
 static inline uint32_t bytes_bad(__m256i words)
 {
 	const __m256i space = _mm256_set1_epi8(0x20);
-	const __m256i second = _mm256_set1_epi64x(INT64_C(0xffffffff) << 32);
+	const __m256i second = _mm256_set1_epi64x(-(INT64_C(1) << 32));
 	const __m256i nul = _mm256_cmpeq_epi8(words, _mm256_setzero_si256());
 	const __m256i filled = _mm256_or_si256(words, _mm256_and_si256(nul, second));
 	const __m256i shown = _mm256_cmpeq_epi8(filled, _mm256_max_epu8(filled, space));
