@@ -27,8 +27,8 @@ dies() {
 	dump -k "$1.core" "./$1" || skip "the kernel writes no core where it can be read"
 }
 
-# renamed NEW: the core of a program whose callback is renamed to NEW, a symbol of any bytes
-renamed() {
+# The core of a program with pointers to its function callback.
+calls() {
 	dies main <<-'END'
 		#include <stdlib.h>
 		int callback(void) { return 1; }
@@ -41,6 +41,11 @@ renamed() {
 			abort();
 		}
 	END
+}
+
+# renamed NEW: the core of a program whose callback is renamed to NEW, a symbol of any bytes
+renamed() {
+	calls
 	objcopy --redefine-sym "callback=$1" main
 }
 
@@ -318,18 +323,7 @@ peaks_below() {
 
 @test "a section that unpacks to far more than any compiler's is not unpacked" {
 	! sanitized || skip "sanitizers need more"
-	dies main <<-'END'
-		#include <stdlib.h>
-		int callback(void) { return 1; }
-		static int (*volatile *table)(void);
-		int main(void)
-		{
-			table = calloc(1000, sizeof *table);
-			for (int i = 0; i < 1000; i++)
-				table[i] = callback;
-			abort();
-		}
-	END
+	calls
 	# Nothing is wrong with a section that is packed.
 	objcopy --compress-debug-sections=zlib main packed || skip "objcopy cannot pack sections"
 	topleak -0 -k code -n 1 --exe packed main.core

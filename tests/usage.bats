@@ -188,7 +188,9 @@ setup() {
 	contains "$stderr" "$TOPLEAK: a program that no dump follows"
 }
 
-@test "the lines of --help fit 80 columns" {
+@test "--help has the options in groups, in lines of 80 columns" {
 	topleak -0 --help
+	equal "$(grep -E '^[A-Z][A-Za-z ]+:$' <<<"$output" | tr '\n' ' ')" \
+		"Objects by type: Rows: A closer look: Output: Input: Names: The run: "
 	[ -z "$(awk 'length > 79' <<<"$output")" ]
 }

@@ -335,17 +335,17 @@ static bool candidates_fail(const struct dump *dump, struct candidates *candidat
 			err, "--type %s: more than one has this name: %s", asked->text, nearest);
 	// The name may be that of a program that could not be read.
 	const struct module *program = names_modules(dump->names)->main;
-	const char *why = program == NULL		      ? NULL
-			  : program->state == MODULE_MISSING  ? "is missing"
-			  : program->state == MODULE_MISMATCH ? "is of another build"
-							      : NULL;
+	char why[400] = "";
+	if (program != NULL &&
+		(program->state == MODULE_MISSING || program->state == MODULE_MISMATCH))
+		snprintf(why, sizeof why, "; %.300s %s: give the right one with --exe or --sysroot",
+			program->path,
+			program->state == MODULE_MISSING ? "is missing" : "is of another build");
 	return error_usage(err,
 		"--type %s: no word in %s points to a class or a symbol of this name; the nearest: "
-		"%s%s%.300s%s%s%s",
+		"%s%s",
 		asked->text, image_info(dump->image)->path, nearest[0] != '\0' ? nearest : "none",
-		why != NULL ? "; " : "", why != NULL ? program->path : "", why != NULL ? " " : "",
-		why != NULL ? why : "",
-		why != NULL ? ": give the right one with --exe or --sysroot" : "");
+		why);
 }
 
 // "MODULE+0xOFFSET": what has no name. True if there is such a module.

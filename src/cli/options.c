@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum type {
 	TYPE_FLAG,   // bool
@@ -228,8 +227,7 @@ static bool option_set_number(
 	if (!number_parse(argument, spec->type == TYPE_SIZE, &number))
 		return error_usage(err, "%s: '%s' is not a %s", option_label(spec).text, argument,
 			spec->type == TYPE_SIZE ? "size (a number, then K, M, G or T if you like)"
-			: spec->field == FIELD(path) ? "number; hexadecimal ones begin with 0x"
-						     : "number");
+						: "number; hexadecimal ones begin with 0x");
 	if (number < spec->least || number > spec->most)
 		return error_usage(err, "%s: %s is out of range, from %s to %s",
 			option_label(spec).text, argument, option_number(spec, spec->least).text,
@@ -485,26 +483,26 @@ static bool options_check_question(const struct options *options, struct error *
 	return true;
 }
 
-// A file is missing: it may have been taken for the argument of an option.
+// Where there is no file, it may have been taken for the argument of an option.
 static bool options_check_files(const struct options *options, char **files, struct error *err)
 {
 	const struct {
-		const char *name, *value;
-	} texts[] = {{"--type", options->type}, {"--find", options->find},
-		{"--diff", options->diff}, {"--exe", options->exe}, {"--sysroot", options->sysroot},
-		{"--debug-dir", options->debug_dir}};
+		const char *name, *value, *meant;
+	} texts[] = {{"--type", options->type, " (did you mean --types?)"},
+		{"--find", options->find, ""}, {"--diff", options->diff, ""},
+		{"--exe", options->exe, ""}, {"--sysroot", options->sysroot, ""},
+		{"--debug-dir", options->debug_dir, ""}};
 	for (size_t i = 0; i < options->file_count; i++)
 		if (files[i][0] == '\0')
 			return error_usage(err, "an empty text is no file");
 	if (options->pid != 0 || options->file_count > 0)
 		return true;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		if (texts[i].value != NULL && access(texts[i].value, F_OK) == 0)
+		if (texts[i].value != NULL)
 			return error_usage(err,
-				"no file: '%s' was taken for the argument of %s%s; give the core "
-				"dump after it",
-				texts[i].value, texts[i].name,
-				options->type == texts[i].value ? " (did you mean --types?)" : "");
+				"no file: '%s' is the argument of %s%s; give the core dump after "
+				"it",
+				texts[i].value, texts[i].name, texts[i].meant);
 	return error_usage(err, "no file: give the core dump to read; see topleak --help");
 }
 

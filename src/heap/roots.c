@@ -307,30 +307,47 @@ uint64_t roots_foreign(
 	return sum;
 }
 
-bool roots_lack(const struct image *image, const struct modules *modules,
-	const struct places *places, const struct roots *roots)
+static bool program_has_data(const struct module *program)
+{
+	for (size_t i = 0; i < program->elf.segment_count; i++)
+		if (program->elf.segments[i].type == PT_LOAD &&
+			(program->elf.segments[i].flags & PF_W) != 0)
+			return true;
+	return false;
+}
+
+static bool roots_lack_data(
+	const struct modules *modules, const struct places *places, const struct roots *roots)
+{
+	const struct module *program = modules->main;
+	if (program == NULL || !program->loaded || !program_has_data(program))
+		return false;
+	for (size_t i = 0; i < roots->count; i++)
+		if (roots->list[i].type == ROOT_MODULE &&
+			&modules->list[places->list[roots->list[i].place].module] == program)
+			return false;
+	return true;
+}
+
+static bool roots_lack_stacks(const struct image *image)
 {
 	const struct image_process *process = &image_info(image)->process;
-	const struct module *program = modules->main;
-	bool data = program == NULL || !program->loaded, stack = true;
-	bool writable = false;
-	for (size_t i = 0; !data && i < program->elf.segment_count; i++)
-		writable |= program->elf.segments[i].type == PT_LOAD &&
-			    (program->elf.segments[i].flags & PF_W) != 0;
-	data |= !writable;
-	for (size_t i = 0; !data && i < roots->count; i++)
-		data = roots->list[i].type == ROOT_MODULE &&
-		       &modules->list[places->list[roots->list[i].place].module] == program;
+	bool any = false;
 	for (size_t i = 0; i < process->thread_count; i++) {
 		const uint64_t pointer = process->threads[i].stack_pointer;
 		const struct image_segment *segment = image_segment_at(image, pointer);
-		if (pointer == 0)
-			continue;
-		stack = segment != NULL && pointer - segment->address < segment->present;
-		if (stack)
-			break;
+		if (pointer != 0 && segment != NULL &&
+			pointer - segment->address < segment->present)
+			return false;
+		any = any || pointer != 0;
 	}
-	return !data || !stack;
+	return any;
+}
+
+bool roots_lack(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct roots *roots)
+{
+	return roots_lack_data(modules, places, roots) || roots_lack_stacks(image);
 }
 
 // ---- what roots had before
