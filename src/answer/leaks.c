@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "answer/leaks.h"
+
+#include <stdlib.h>
+
 #include "answer/answer.h"
 #include "answer/table.h"
 #include "heap/roots.h"
@@ -18,13 +21,13 @@ static void pass_adds(void *context, uint64_t bytes)
 struct early_reader {
 	const struct dump *dump;
 	struct heap_watch watch;
-	struct early early;
+	struct addresses early;
 };
 
 static bool walk_begins(void *context, const struct heap *heap)
 {
 	struct early_reader *reader = context;
-	return early_read(reader->dump->image, names_modules(reader->dump->names),
+	return roots_read_early(reader->dump->image, names_modules(reader->dump->names),
 		names_places(reader->dump->names), heap, &reader->early);
 }
 
@@ -69,7 +72,7 @@ bool leaks_reach(struct dump *dump, const char *option, struct error *err, struc
 		leaks_walk(dump, option, &reader, err, leaks) &&
 		reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
 			&leaks->heap, &options, err, &leaks->reach);
-	early_deinit(&reader.early);
+	free(reader.early.list);
 	if (!ok)
 		return false;
 	targets_release(&leaks->heap.targets);

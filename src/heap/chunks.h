@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heap/addresses.h"
 #include "heap/heap.h"
 
 enum chunk_flags { PREV_INUSE = 1, IS_MMAPPED = 2, NON_MAIN_ARENA = 4, CHUNK_FLAGS = 7 };
@@ -25,16 +26,6 @@ static inline uint64_t chunk_size(uint64_t field)
 }
 
 #define PAGE ((uint64_t)4096)
-
-// A list of addresses. Zero it to begin; the owner frees list.
-struct addresses {
-	uint64_t *list;
-	size_t count, capacity;
-};
-bool addresses_add(struct addresses *addresses, uint64_t address);
-void addresses_sort(struct addresses *addresses);
-void addresses_unite(struct addresses *addresses); // sorted: of those that are alike, keep one
-bool addresses_have(const struct addresses *addresses, uint64_t address); // sorted
 
 // What the chains of a dump have in common.
 struct chains {

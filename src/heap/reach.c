@@ -393,7 +393,7 @@ static void worker_mark_live(struct worker *worker)
 {
 	const struct reach *reach = worker->reach;
 	const struct heap *heap = reach->heap;
-	const struct early *early = reach->options.early;
+	const struct addresses *early = reach->options.early;
 	worker->source = NO_SOURCE;
 	for (size_t i = 0; early != NULL && i < early->count; i++)
 		worker_scan_word(worker, early->list[i], 0);

@@ -22,16 +22,16 @@
 #include "image/module.h"
 #include "names/places.h"
 
-struct early;
+struct addresses;
 
 struct reach_options {
 	unsigned threads;
 	// Only pointers to the beginning of an object count, and to a base class in it, and to the
 	// first element of an array behind the number of its elements.
 	bool exact;
-	enum cpu_level level;	   // that the processor has
-	const atomic_int *stop;	   // not zero: give up
-	const struct early *early; // what roots had before the walk, see roots.h; NULL: nothing
+	enum cpu_level level;	       // that the processor has
+	const atomic_int *stop;	       // not zero: give up
+	const struct addresses *early; // see roots_read_early; NULL: none
 	struct heap_watch watch;
 };
 

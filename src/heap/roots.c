@@ -356,24 +356,8 @@ bool roots_lack(const struct image *image, const struct modules *modules,
 #define EARLY_ROOT_MAX ((uint64_t)64 << 20)
 #define EARLY_PIECE ((size_t)64 << 10)
 
-static bool early_add(struct early *early, uint64_t word)
-{
-	if (early->count == EARLY_MAX)
-		return true;
-	if (early->count == early->capacity) {
-		const size_t wanted = 2 * early->capacity + 1024;
-		uint64_t *grown = reallocarray(early->list, wanted, sizeof *grown);
-		if (grown == NULL)
-			return false;
-		early->list = grown;
-		early->capacity = wanted;
-	}
-	early->list[early->count++] = word;
-	return true;
-}
-
 static bool early_read_root(const struct image *image, const struct pointers *pointers,
-	const struct root *root, unsigned char *bytes, struct early *ret)
+	const struct root *root, unsigned char *bytes, struct addresses *ret)
 {
 	uint64_t end, at = root->start;
 	while (at < root->end) {
@@ -387,7 +371,8 @@ static bool early_read_root(const struct image *image, const struct pointers *po
 			const uint64_t word =
 				word_load(bytes + i, pointers->word, pointers->order) &
 				pointers->mask;
-			if (pointers_have(pointers, word) && !early_add(ret, word))
+			if (pointers_have(pointers, word) && ret->count < EARLY_MAX &&
+				!addresses_add(ret, word))
 				return false;
 		}
 		at += wanted;
@@ -395,8 +380,8 @@ static bool early_read_root(const struct image *image, const struct pointers *po
 	return true;
 }
 
-bool early_read(const struct image *image, const struct modules *modules,
-	const struct places *places, const struct heap *heap, struct early *ret)
+bool roots_read_early(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct heap *heap, struct addresses *ret)
 {
 	struct error err = {0};
 	struct pointers pointers;
@@ -414,10 +399,4 @@ bool early_read(const struct image *image, const struct modules *modules,
 	}
 	free(bytes);
 	return ok;
-}
-
-void early_deinit(struct early *early)
-{
-	free(early->list);
-	*early = (struct early){0};
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "heap/addresses.h"
 #include "heap/heap.h"
 #include "image/image.h"
 #include "image/module.h"
@@ -46,17 +47,10 @@ uint64_t roots_foreign(
 bool roots_lack(const struct image *image, const struct modules *modules,
 	const struct places *places, const struct roots *roots);
 
-// Words that a live process had in its roots, and that may point into its heap.
-struct early {
-	uint64_t *list; // owned
-	size_t count, capacity;
-};
-
-// Read them before the heap is walked, of which the regions must be known. A process that puts
-// an object at the head of a list meanwhile leaves no way to the rest in what is read afterwards:
-// the walk has not seen the new head. At most 1 Mi words are kept, and roots of more than 64 MiB
-// left out. False if memory ran out. *ret must be zeroed, and is the caller's, to be released with
-// early_deinit, also after a failure.
-bool early_read(const struct image *image, const struct modules *modules,
-	const struct places *places, const struct heap *heap, struct early *ret);
-void early_deinit(struct early *early);
+// Words that a live process has in its roots, and that may point into its heap. Read them before
+// the heap is walked, of which the regions must be known: a process that puts an object at the head
+// of a list meanwhile leaves no way to the rest in what is read afterwards, since the walk has not
+// seen the new head. At most 1 Mi words are kept, and roots of more than 64 MiB left out. False if
+// memory ran out. *ret must be zeroed; its list is the caller's to free, also after a failure.
+bool roots_read_early(const struct image *image, const struct modules *modules,
+	const struct places *places, const struct heap *heap, struct addresses *ret);

@@ -130,6 +130,15 @@ static bool members_are_counts_or_none(const json_t *object, const char *const *
 	return true;
 }
 
+// Of lost objects: those that are lost directly are some of all, of which these members tell.
+static bool direct_is_part(const json_t *object, const char *count, const char *bytes)
+{
+	return json_is_integer(json_object_get(object, count)) &&
+	       json_is_integer(json_object_get(object, bytes)) &&
+	       member_number(object, "direct_count") <= member_number(object, count) &&
+	       member_number(object, "direct_bytes") <= member_number(object, bytes);
+}
+
 // Whether a row has what types are matched by and compared in; what is wrong there would be growth.
 static bool type_is_whole(const json_t *type, bool lost)
 {
@@ -142,11 +151,7 @@ static bool type_is_whole(const json_t *type, bool lost)
 	       strcmp(type_kind_name(kind_of(kind)), kind) == 0 &&
 	       json_is_integer(json_object_get(type, "count")) &&
 	       members_are_counts_or_none(type, numbers) &&
-	       (!lost || (json_is_integer(json_object_get(type, "bytes")) &&
-				 member_number(type, "direct_count") <=
-					 member_number(type, "count") &&
-				 member_number(type, "direct_bytes") <=
-					 member_number(type, "bytes")));
+	       (!lost || direct_is_part(type, "count", "bytes"));
 }
 
 static bool types_are_whole(const json_t *types, bool lost)
@@ -167,11 +172,7 @@ static bool totals_are_whole(const json_t *totals, bool lost)
 	return json_is_object(totals) && json_is_integer(json_object_get(totals, "types")) &&
 	       member_is_count_or_none(totals, "types") &&
 	       members_are_counts_or_none(totals, numbers) &&
-	       (!lost || (json_is_integer(json_object_get(totals, "lost_count")) &&
-				 member_number(totals, "direct_count") <=
-					 member_number(totals, "lost_count") &&
-				 member_number(totals, "direct_bytes") <=
-					 member_number(totals, "lost_bytes")));
+	       (!lost || direct_is_part(totals, "lost_count", "lost_bytes"));
 }
 
 static bool modules_are_whole(const json_t *modules)
