@@ -21,6 +21,9 @@ $(error BUILD: make takes no folder with a space in its name)
 endif
 # 1: a program that needs no library where it runs (make static).
 STATIC ?= 0
+# 1: print each command instead of one short line for each file.
+V ?= 0
+say = $(if $(filter 1,$(V)),,@printf '%-5s %s\n' $(1) '$(2)';)
 
 HASH := \#
 # 1 if a program with this header links with these libraries; HAVE_X=0 or 1 overrides each probe.
@@ -68,22 +71,22 @@ endif
 all: $(BUILD)/topleak $(BUILD)/completions/done
 
 $(BUILD)/topleak: $(OBJECTS)
-	$(CC) -pthread $(CFLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LINK_STATIC) -o $@ $(OBJECTS) $(LIBS)
+	$(call say,LINK,$@)$(CC) -pthread $(CFLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LINK_STATIC) -o $@ $(OBJECTS) $(LIBS)
 
 $(BUILD)/obj/%.o: tools/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
 # A program for this machine, run once.
 $(BUILD)/completions/done: $(BUILD)/obj/completions.o $(BUILD)/obj/cli/options.o $(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	@mkdir -p $(@D)
-	$(CC) -pthread $(CFLAGS) $(LDFLAGS) -o $(BUILD)/obj/completions $^
-	for shell in bash zsh fish; do $(BUILD)/obj/completions $$shell >$(@D)/topleak.$$shell || exit; done
+	$(call say,LINK,$(BUILD)/obj/completions)$(CC) -pthread $(CFLAGS) $(LDFLAGS) -o $(BUILD)/obj/completions $^
+	@for shell in bash zsh fish; do $(BUILD)/obj/completions $$shell >$(@D)/topleak.$$shell || exit; done
 	@touch $@
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
 # Only what is called after a look at the processor may use what not all have.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
@@ -100,14 +103,14 @@ FORCE:
 
 # The engine's own test, beside topleak: where tests/engine.bats looks for it.
 $(BUILD)/test-engine: tests/engine.c $(filter $(BUILD)/obj/base/% $(BUILD)/obj/count/%,$(OBJECTS))
-	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
+	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
 $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o kinds.o text_avx2.o) \
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
-	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
+	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
 $(BUILD)/test-heap $(BUILD)/test-lost $(BUILD)/test-sizes: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
-	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
 FUZZ := $(filter-out replay $(if $(filter 1,$(HAVE_JANSSON)),,answer report saved) $(if $(filter 1,$(HAVE_LIBARCHIVE)),,packed),$(sort \
@@ -115,7 +118,7 @@ FUZZ := $(filter-out replay $(if $(filter 1,$(HAVE_JANSSON)),,answer report save
 FUZZ_SECONDS ?= 60
 FUZZ_ENGINE ?= tests/fuzz/replay.c
 $(BUILD)/fuzz-%: tests/fuzz/%.c tests/fuzz/fuzz.h tests/fuzz/replay.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
-	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $< $(FUZZ_ENGINE) $(filter %.o,$^) $(LIBS)
+	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $< $(FUZZ_ENGINE) $(filter %.o,$^) $(LIBS)
 
 fuzz:
 	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang FUZZ_ENGINE=-fsanitize=fuzzer \
