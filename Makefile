@@ -90,7 +90,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 
 # Only what is called after a look at the processor may use what not all have.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
-$(BUILD)/obj/heap/pointers_avx2.o $(BUILD)/obj/names/text_avx2.o $(BUILD)/obj/types/sift_avx2.o: FLAGS += -mavx2
+$(BUILD)/obj/alloc/pointers_avx2.o $(BUILD)/obj/names/text_avx2.o $(BUILD)/obj/types/sift_avx2.o: FLAGS += -mavx2
 endif
 
 # Everything is built anew when the compiler or a flag changes.

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "heap/heap.h"
+#include "alloc/heap.h"
 #include "names/names.h"
 
 static const char *const kinds[] = {"main", "arena", "mapped"};

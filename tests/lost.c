@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "heap/heap.h"
-#include "heap/reach.h"
+#include "alloc/heap.h"
+#include "graph/reach.h"
 #include "names/names.h"
 
 static atomic_int stop;

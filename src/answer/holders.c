@@ -6,7 +6,7 @@
 
 #include "answer/answer.h"
 #include "answer/leaks.h"
-#include "heap/holders.h"
+#include "graph/holders.h"
 #include "types/owners.h"
 #include "types/telling.h"
 

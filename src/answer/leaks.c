@@ -5,7 +5,7 @@
 
 #include "answer/answer.h"
 #include "answer/table.h"
-#include "heap/roots.h"
+#include "graph/roots.h"
 #include "types/lost.h"
 
 static void pass_begins(void *context, uint64_t bytes)

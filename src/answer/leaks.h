@@ -4,8 +4,8 @@
 #pragma once
 
 #include "answer/answer.h"
-#include "heap/heap.h"
-#include "heap/reach.h"
+#include "alloc/heap.h"
+#include "graph/reach.h"
 #include "types/types.h"
 
 // What is found in one dump.

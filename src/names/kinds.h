@@ -17,19 +17,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-
-enum kind {
-	KIND_ZERO,
-	KIND_NUMBER, // a small or medium integer
-	KIND_TEXT,   // printable characters in memory order
-	KIND_CODE,   // into an executable part of a mapped file
-	KIND_DATA,   // into another part of a mapped file
-	KIND_HEAP,   // into the heap or what looks like an arena of malloc
-	KIND_STACK,  // into a thread's stack
-	KIND_ANON,   // into other memory
-	KIND_OTHER,
-	KIND_COUNT
-};
+#include "image/places.h"
 
 // "zero", "number", ...: as in --kind and JSON.
 const char *kind_name(enum kind kind);
@@ -41,12 +29,6 @@ typedef uint32_t kind_set;
 #define KINDS_ADDRESS                                                                              \
 	((kind_set)1 << KIND_CODE | (kind_set)1 << KIND_DATA | (kind_set)1 << KIND_HEAP |          \
 		(kind_set)1 << KIND_STACK | (kind_set)1 << KIND_ANON)
-
-// A part of the address space.
-struct span {
-	uint64_t start, end;
-	enum kind kind; // one of KINDS_ADDRESS
-};
 
 struct kinds {
 	unsigned word_size;

@@ -13,7 +13,7 @@
 #include "image/binary.h"
 #include "names/debuginfod.h"
 #include "names/demangle.h"
-#include "names/places.h"
+#include "image/places.h"
 #include "names/rtti.h"
 #include "names/symbols.h"
 

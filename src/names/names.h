@@ -12,7 +12,7 @@
 #include "image/module.h"
 #include "names/filter.h"
 #include "names/kinds.h"
-#include "names/places.h"
+#include "image/places.h"
 
 struct names_options {
 	const char *exe;       // the main program's file; NULL: none given

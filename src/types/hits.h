@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "image/image.h"
-#include "names/places.h"
+#include "image/places.h"
 #include "types/candidates.h"
 #include "types/chunks.h"
 #include "types/facts.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "heap/reach.h"
+#include "graph/reach.h"
 #include "image/image.h"
 #include "names/names.h"
 #include "types/types.h"

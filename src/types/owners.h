@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "heap/holders.h"
+#include "graph/holders.h"
 #include "image/image.h"
 #include "names/names.h"
 

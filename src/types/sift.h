@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/cpu.h"
-#include "names/places.h"
+#include "image/places.h"
 #include "types/ranges.h"
 
 struct sifter {

@@ -11,9 +11,9 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "heap/freed.h"
+#include "alloc/freed.h"
 #include "image/image.h"
-#include "names/places.h"
+#include "image/places.h"
 #include "types/hits.h"
 #include "types/sizeclass.h"
 

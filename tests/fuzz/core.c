@@ -5,7 +5,7 @@
 // the program.
 #include "base/guard.h"
 #include "fuzz.h"
-#include "heap/heap.h"
+#include "alloc/heap.h"
 #include "image/image.h"
 #include "names/names.h"
 
