@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/huge.h"
 #include "alloc/arena.h"
 #include "alloc/chunks.h"
 #include "alloc/lists.h"
+#include "base/huge.h"
 
 // A region, and what its chain is expected to fill.
 struct plan {

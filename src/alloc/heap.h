@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alloc/targets.h"
 #include "base/cpu.h"
 #include "base/error.h"
-#include "alloc/targets.h"
 #include "image/image.h"
 #include "image/places.h"
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alloc/heap.h"
 #include "base/bytes.h"
 #include "base/cpu.h"
-#include "alloc/heap.h"
 #include "image/image.h"
 
 // A stretch of addresses.

@@ -3,8 +3,8 @@
 // What the questions about the objects of the heap share.
 #pragma once
 
-#include "answer/answer.h"
 #include "alloc/heap.h"
+#include "answer/answer.h"
 #include "graph/reach.h"
 #include "types/types.h"
 

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
 #include "alloc/heap.h"
+#include "base/error.h"
 
 struct lookup {
 	const struct heap *heap;

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
 #include "alloc/heap.h"
+#include "base/error.h"
 #include "image/image.h"
 #include "image/module.h"
 #include "image/places.h"

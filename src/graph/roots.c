@@ -4,8 +4,8 @@
 #include <elf.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
 #include "alloc/pointers.h"
+#include "base/bytes.h"
 
 // What a function may use below the stack pointer: 128 bytes on x86-64 (System V ABI), 288 on
 // powerpc64 (ELFv1 and ELFv2), of which Linux keeps 512; none elsewhere.

@@ -11,9 +11,9 @@
 #include "base/escape.h"
 #include "base/guard.h"
 #include "image/binary.h"
+#include "image/places.h"
 #include "names/debuginfod.h"
 #include "names/demangle.h"
-#include "image/places.h"
 #include "names/rtti.h"
 #include "names/symbols.h"
 

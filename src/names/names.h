@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "image/module.h"
+#include "image/places.h"
 #include "names/filter.h"
 #include "names/kinds.h"
-#include "image/places.h"
 
 struct names_options {
 	const char *exe;       // the main program's file; NULL: none given

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alloc/freed.h"
 #include "base/cpu.h"
 #include "base/error.h"
-#include "alloc/freed.h"
 #include "image/image.h"
 #include "image/places.h"
 #include "types/hits.h"
