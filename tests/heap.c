@@ -36,9 +36,9 @@ static void number_print(const char *name, uint64_t number)
 	printf(",\n\"%s\": %" PRIu64, name, number);
 }
 
-static size_t region_slots(const struct heap *heap, const struct heap_region *region)
+static size_t region_slots(const struct heap_region *region)
 {
-	return (size_t)((region->end - region->start) / heap->unit);
+	return (size_t)((region->end - region->start) >> region->unit_bits);
 }
 
 static void regions_print(const struct heap *heap)
@@ -48,7 +48,8 @@ static void regions_print(const struct heap *heap)
 		const struct heap_region *region = &heap->regions[i];
 		printf("%s{\"kind\": \"%s\", \"start\": \"0x%" PRIx64 "\", \"end\": \"0x%" PRIx64
 		       "\"}",
-			i > 0 ? ", " : "", kinds[region->kind], region->start, region->end);
+			i > 0 ? ", " : "", kinds[region->kind], region->start - region->lead,
+			region->end);
 	}
 	printf("],\n\"breaks\": [");
 	for (size_t i = 0; i < heap->break_count && i < HEAP_BREAKS_MAX; i++)
@@ -65,10 +66,10 @@ static void chunks_print(const struct heap *heap)
 	printf(",\n\"chunks\": [");
 	for (size_t i = 0; i < heap->region_count; i++) {
 		const struct heap_region *region = &heap->regions[i];
-		for (size_t k = 0; k < region_slots(heap, region); k++)
+		for (size_t k = 0; k < region_slots(region); k++)
 			if (heap_is_used(heap, region->slot + k)) {
 				printf("%s\"0x%" PRIx64 "\"", comma,
-					region->start + k * heap->unit);
+					region_address(region, region->slot + k) - region->lead);
 				comma = ",";
 			}
 	}
@@ -86,7 +87,7 @@ static bool bits_check(const struct heap *heap)
 	for (size_t i = 0; i < heap->region_count; i++) {
 		const struct heap_region *region = &heap->regions[i];
 		const size_t first = region->slot / 64;
-		const size_t last = first + (region_slots(heap, region) + 63) / 64;
+		const size_t last = first + (region_slots(region) + 63) / 64;
 		right = right && region->slot % 64 == 0 &&
 			(last <= (i + 1 < heap->region_count ? region[1].slot : heap->slot_count) /
 					 64) &&
@@ -94,7 +95,7 @@ static bool bits_check(const struct heap *heap)
 			heap_region_at(heap, region->start) == region &&
 			heap_region_at(heap, region->end) != region;
 		for (size_t k = first; k < last; k++) {
-			const uint64_t cell = 64 * (uint64_t)heap->unit;
+			const uint64_t cell = (uint64_t)64 << region->unit_bits;
 			const uint64_t at = region->start + (k - first) * cell;
 			while (gap < heap->gap_count && heap->gaps[gap].end < at + cell)
 				gap++;
@@ -231,7 +232,7 @@ static uint64_t random_address(const struct heap *heap)
 	const size_t i = (size_t)random_below(heap->region_count + heap->internal_count);
 	uint64_t start, end;
 	if (i < heap->region_count) {
-		start = heap->regions[i].start;
+		start = heap->regions[i].start - heap->regions[i].lead;
 		end = heap->regions[i].end;
 	} else {
 		start = heap->internals[i - heap->region_count].start;
@@ -308,12 +309,13 @@ static bool headers_run(struct patient *patient)
 	for (size_t i = 0; i < heap->region_count; i++) {
 		const struct heap_region *region = &heap->regions[i];
 		// A chunk that was mapped by itself is known by its header only.
-		for (size_t k = 0; region->kind != HEAP_MAPPED && k < region_slots(heap, region);
+		for (size_t k = 0; region->kind != HEAP_MAPPED && k < region_slots(region);
 			k++) {
 			const size_t slot = region->slot + k;
 			if ((heap->cells[slot / 64].starts >> slot % 64 & 1) != 0)
 				right = header_damage(
-						patient, region->start + k * heap->unit, k == 0) &&
+						patient, region_address(region, slot) - region->lead,
+						k == 0) &&
 					right;
 		}
 	}

@@ -84,9 +84,42 @@ bool chain_search(struct window *window, const struct stretch *stretch, uint64_t
 bool chain_end(
 	struct window *window, const struct stretch *stretch, uint64_t address, uint64_t *ret);
 
-// Follow the chains of the regions of heap that are not HEAP_MAPPED, each with the stretch of the
-// same index, with several threads. Sets bits, and the tallies but for fast and cached; *ret gets
-// the chunks that may be threads' caches.
+// What fills a region.
+struct chain {
+	uint64_t first; // address of its first chunk
+	struct stretch stretch;
+};
+
+// Chunks and their regions: a block begins two words behind its chunk, and may use the first word
+// of the next chunk. Of chunks that were mapped one by one it may not.
+static inline struct heap_region chunks_region(
+	enum heap_region_kind kind, uint64_t first, uint64_t end, size_t word)
+{
+	return (struct heap_region){
+		.allocator = HEAP_GLIBC,
+		.kind = kind,
+		.start = first + 2 * word,
+		.end = end,
+		.unit_bits = word == 8 ? 4 : 3,
+		.slack = (uint8_t)(kind == HEAP_MAPPED ? 2 * word : word),
+		.lead = (uint8_t)(2 * word),
+	};
+}
+
+static inline size_t chunk_slot(const struct heap_region *region, uint64_t chunk)
+{
+	return region_slot(region, chunk + region->lead);
+}
+
+// The region of the chunk at address; NULL if there is none.
+static inline const struct heap_region *chunk_region(
+	const struct heap *heap, uint64_t chunk, size_t word)
+{
+	return heap_region_at(heap, chunk + 2 * word);
+}
+
+// Follow the chains, sorted by address, of regions of heap, with several threads. Sets bits, and
+// the tallies but for fast and cached; *ret gets the chunks that may be threads' caches.
 bool chunks_walk(const struct chains *chains, const struct heap_options *options,
-	const struct stretch *stretches, struct heap *heap, struct error *err,
+	const struct chain *list, size_t count, struct heap *heap, struct error *err,
 	struct addresses *ret);

@@ -3,12 +3,14 @@
 // Walking the heaps of glibc's malloc, 2.12 and later.
 #pragma once
 
-#include "alloc/heap.h"
+#include "alloc/walker.h"
 
-// Fill ret. On failure ret holds what heap_deinit must release.
-bool glibc_walk(const struct image *image, const struct places *places,
-	const struct heap_options *options, struct error *err, struct heap *ret);
+struct glibc;
 
-// Add a range to a list of the heap. False if memory runs out.
-bool heap_add_range(
-	struct heap_range **list, size_t *count, size_t *capacity, uint64_t start, uint64_t end);
+// Find the regions, and add them to heap, which must live as long. On success *ret is the caller's,
+// to be released with glibc_destroy.
+bool glibc_find(const struct image *image, const struct places *places, struct heap *heap,
+	struct error *err, struct glibc **ret);
+// Set the bits of the regions, which have been laid out.
+bool glibc_walk(struct glibc *glibc, const struct heap_options *options, struct error *err);
+void glibc_destroy(struct glibc *glibc);

@@ -4,14 +4,69 @@
 #include <stdlib.h>
 
 #include "alloc/glibc.h"
+#include "base/huge.h"
+
+static int region_compare(const void *left, const void *right)
+{
+	const struct heap_region *a = left, *b = right;
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+// Put the regions in order and give each its bits. What overlaps is in damaged dumps only.
+static bool heap_lay_out(struct heap *heap)
+{
+	size_t kept = 0;
+	uint64_t slots = 0;
+	if (heap->region_count > 0)
+		qsort(heap->regions, heap->region_count, sizeof *heap->regions, region_compare);
+	for (size_t i = 0; i < heap->region_count; i++) {
+		struct heap_region region = heap->regions[i];
+		if (kept > 0 && region.start - region.lead < heap->regions[kept - 1].end)
+			continue;
+		region.slot = (size_t)slots;
+		slots += (((region.end - region.start) >> region.unit_bits) / 64 + 1) * 64;
+		if (heap->unit_bits < region.unit_bits)
+			heap->unit_bits = region.unit_bits;
+		heap->regions[kept++] = region;
+	}
+	heap->region_count = kept;
+	heap->slot_count = (size_t)slots;
+	heap->cells = huge_reserve((heap->slot_count / 64 + 1) * sizeof *heap->cells);
+	return heap->cells != NULL &&
+	       targets_init(heap->slot_count, heap->unit_bits, &heap->targets);
+}
+
+static int range_compare(const void *left, const void *right)
+{
+	const struct heap_range *a = left, *b = right;
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static void ranges_sort(struct heap_range *list, size_t count)
+{
+	if (count > 0)
+		qsort(list, count, sizeof *list, range_compare);
+}
+
+static bool allocators_walk(const struct image *image, const struct places *places,
+	const struct heap_options *options, struct error *err, struct heap *heap)
+{
+	struct glibc *glibc;
+	if (!glibc_find(image, places, heap, err, &glibc))
+		return false;
+	const bool ok =
+		(heap_lay_out(heap) || error_memory(err)) && glibc_walk(glibc, options, err);
+	glibc_destroy(glibc);
+	ranges_sort(heap->gaps, heap->gap_count);
+	ranges_sort(heap->internals, heap->internal_count);
+	return ok;
+}
 
 bool heap_walk(const struct image *image, const struct places *places,
 	const struct heap_options *options, struct error *err, struct heap *ret)
 {
 	const struct image_info *info = image_info(image);
-	*ret = (struct heap){.unit = 2 * info->word_size,
-		.header = 2 * info->word_size,
-		.word = info->word_size};
+	*ret = (struct heap){.word = info->word_size};
 	if (info->in_order)
 		return error_set(err,
 			"%s: the heap of a packed or piped dump cannot be walked; unpack it to a "
@@ -19,10 +74,24 @@ bool heap_walk(const struct image *image, const struct places *places,
 			info->path);
 	if (info->format != IMAGE_ELF_CORE || info->overridden)
 		return true;
-	if (glibc_walk(image, places, options, err, ret))
+	if (allocators_walk(image, places, options, err, ret))
 		return true;
 	heap_deinit(ret);
 	return false;
+}
+
+bool heap_add_region(struct heap *heap, const struct heap_region *region)
+{
+	if (heap->region_count == heap->region_capacity) {
+		const size_t wanted = 2 * heap->region_capacity + 16;
+		struct heap_region *regions = reallocarray(heap->regions, wanted, sizeof *regions);
+		if (regions == NULL)
+			return false;
+		heap->regions = regions;
+		heap->region_capacity = wanted;
+	}
+	heap->regions[heap->region_count++] = *region;
+	return true;
 }
 
 void heap_deinit(struct heap *heap)

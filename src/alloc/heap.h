@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// What the allocator of a dead process had handed out: each chunk of memory in use, found by
-// walking the heaps. No symbol is needed: the allocator's structures are recognized by their
-// consistency. Only glibc's malloc is known so far; another one's walker fills the same structure.
+// What the allocators of a dead process had handed out: each block of memory in use, found by
+// walking the heaps. No symbol is needed: an allocator's structures are recognized by their
+// consistency. Each allocator has a file of its own; all fill the same structure.
 //
-// Memory: two bits for each unit (16 bytes; 8 where words have 4) of a heap, and what targets.h
-// says.
+// A block begins at the address that the allocator returned. It ends where the next one begins, but
+// for what the allocator keeps between them.
+//
+// Memory: two bits for each unit of a region, and what targets.h says.
 #pragma once
 
 #include <stdatomic.h>
@@ -22,6 +24,7 @@
 enum heap_allocator {
 	HEAP_UNKNOWN, // none that is known
 	HEAP_GLIBC,
+	HEAP_ALLOCATORS
 };
 
 enum heap_region_kind {
@@ -30,17 +33,21 @@ enum heap_region_kind {
 	HEAP_MAPPED, // chunks that were mapped one by one
 };
 
-// A stretch of addresses in which chunk follows chunk, but for breaks and what others put there.
+// A stretch of addresses in which block follows block, but for breaks and what others put there.
 struct heap_region {
+	enum heap_allocator allocator;
 	enum heap_region_kind kind;
-	uint64_t start, end; // addresses; the first chunk begins at start
+	uint64_t start, end; // addresses; the first block begins at start
 	size_t slot;	     // bit of start in heap->cells
+	uint8_t unit_bits;   // blocks begin at multiples of 1 << unit_bits bytes from start
+	uint8_t slack;	     // bytes before the next block that are the allocator's; at most a unit
+	uint8_t lead;	     // bytes before the first block that are the allocator's
 };
 
 // The bits of 64 units, the lowest one first.
 struct heap_cell {
-	uint64_t starts; // a chunk begins there, whether in use or not, or memory that is none
-	uint64_t used;	 // a chunk in use begins there
+	uint64_t starts; // a block begins there, whether in use or not, or memory that is none
+	uint64_t used;	 // a block in use begins there
 };
 
 // A stretch of addresses.
@@ -64,16 +71,13 @@ struct heap_tally {
 #define HEAP_BREAKS_MAX 1024
 
 struct heap {
-	enum heap_allocator allocator;
-	unsigned unit;	 // bytes: chunks begin at multiples of it
-	unsigned header; // bytes from the beginning of a chunk to its object
-	unsigned word;	 // bytes: of a size field, and of how far an object reaches into
-		       // the next chunk
-	struct heap_region *regions; // sorted by start, disjoint; owned
-	size_t region_count;
-	// Bits for each unit of each region; owned. Chunks on free lists of any kind are not in
-	// use. Regions begin at multiples of 64, with a chunk. A chunk ends where the next one
-	// begins, or its region ends.
+	enum heap_allocator allocator; // HEAP_UNKNOWN: none was found
+	unsigned word;		       // bytes
+	unsigned unit_bits;	       // the most that a region has
+	struct heap_region *regions;   // sorted by start, disjoint; owned
+	size_t region_count, region_capacity;
+	// Bits for each unit of each region; owned. Blocks on free lists of any kind are not in
+	// use. Regions begin at multiples of 64, with a block.
 	struct heap_cell *cells;
 	size_t slot_count;
 	struct targets targets; // of the same slots
@@ -148,7 +152,7 @@ static inline bool heap_is_used(const struct heap *heap, size_t slot)
 	return (heap->cells[slot / 64].used >> slot % 64 & 1) != 0;
 }
 
-// A chunk begins at a slot, or what is none.
+// A block begins at a slot, or what is none.
 static inline void heap_mark_start(struct heap *heap, size_t slot)
 {
 	heap->cells[slot / 64].starts |= (uint64_t)1 << slot % 64;
@@ -160,8 +164,28 @@ static inline void heap_mark_used(struct heap *heap, size_t slot)
 	heap->cells[slot / 64].used |= (uint64_t)1 << slot % 64;
 }
 
-static inline size_t heap_slot(
-	const struct heap *heap, const struct heap_region *region, uint64_t address)
+static inline size_t region_slot(const struct heap_region *region, uint64_t address)
 {
-	return region->slot + (size_t)((address - region->start) >> __builtin_ctz(heap->unit));
+	return region->slot + (size_t)((address - region->start) >> region->unit_bits);
+}
+
+// Whether address is in what a unit has for the allocator, if a block begins behind it.
+static inline bool region_in_slack(const struct heap_region *region, uint64_t address)
+{
+	const uint64_t unit = (uint64_t)1 << region->unit_bits;
+	return ((address - region->start) & (unit - 1)) >= unit - region->slack;
+}
+
+// The address of a slot of the region.
+static inline uint64_t region_address(const struct heap_region *region, size_t slot)
+{
+	return region->start + ((uint64_t)(slot - region->slot) << region->unit_bits);
+}
+
+// The slot behind the region.
+static inline size_t region_end_slot(const struct heap_region *region)
+{
+	const uint64_t unit = (uint64_t)1 << region->unit_bits;
+	return region->slot +
+	       (size_t)((region->end - region->start + unit - 1) >> region->unit_bits);
 }

@@ -264,11 +264,11 @@ struct cleaner {
 
 static bool heap_slot_of(const struct heap *heap, uint64_t address, size_t *slot)
 {
-	const struct heap_region *region = heap_region_at(heap, address);
-	if (region == NULL || region->kind == HEAP_MAPPED ||
-		(address - region->start) % heap->unit != 0)
+	const struct heap_region *region = chunk_region(heap, address, heap->word);
+	if (region == NULL || region->allocator != HEAP_GLIBC || region->kind == HEAP_MAPPED ||
+		(address - region->start) % (2 * heap->word) != 0)
 		return false;
-	*slot = heap_slot(heap, region, address);
+	*slot = chunk_slot(region, address);
 	return true;
 }
 

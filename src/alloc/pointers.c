@@ -23,13 +23,11 @@ void pointers_init(
 			most = list[i].start - list[i - 1].end;
 			split = i;
 		}
-	// Objects lie a header behind their chunks.
-	const uint64_t shift = heap->header;
 	const struct heap_region *last = split > 0 ? &list[split - 1] : &list[count - 1];
-	pointers->extents[0] = (struct extent){list[0].start + shift, last->end - list[0].start};
+	pointers->extents[0] = (struct extent){list[0].start, last->end - list[0].start};
 	if (split > 0)
-		pointers->extents[1] = (struct extent){
-			list[split].start + shift, list[count - 1].end - list[split].start};
+		pointers->extents[1] =
+			(struct extent){list[split].start, list[count - 1].end - list[split].start};
 }
 
 static inline void mark_as(const struct pointers *pointers, const unsigned char *bytes,

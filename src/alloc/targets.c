@@ -13,21 +13,21 @@
 
 // What is left of a sixteenth of the heap and 128 MiB, when all bits are taken off; but no more
 // than its words, of which a unit has two, and a little for each of some threads.
-static size_t list_capacity(size_t slots, unsigned unit)
+static size_t list_capacity(size_t slots, unsigned unit_bits)
 {
-	const size_t bytes = slots / 128 * unit + ((size_t)96 << 20);
+	const size_t bytes = ((slots / 128) << unit_bits) + ((size_t)96 << 20);
 	const uint64_t most = min_u64(bytes / sizeof(uint32_t), 2 * (uint64_t)slots + 8 * ROOM);
 	return (size_t)min_u64(most, UINT32_MAX) / ROOM * ROOM;
 }
 
-bool targets_init(size_t slots, unsigned unit, struct targets *ret)
+bool targets_init(size_t slots, unsigned unit_bits, struct targets *ret)
 {
 	const size_t cells = slots / 64 + 1;
 	*ret = (struct targets){
 		.leaves = huge_reserve(cells * sizeof *ret->leaves),
 		.listed = huge_reserve(cells * sizeof *ret->listed),
 		.first = huge_reserve(cells * sizeof *ret->first),
-		.capacity = list_capacity(slots, unit),
+		.capacity = list_capacity(slots, unit_bits),
 	};
 	// Only what is used takes memory. Where so much may not be reserved it is done without.
 	ret->list = calloc(ret->capacity, sizeof *ret->list);

@@ -32,9 +32,9 @@ struct targets {
 	atomic_size_t taken;
 };
 
-// Of a heap with so many slots, and units of so many bytes. False if memory runs out; then, too,
-// *ret must be released.
-bool targets_init(size_t slots, unsigned unit, struct targets *ret);
+// Of a heap with so many slots, of so many bytes at most (a power of two, its logarithm). False if
+// memory runs out; then, too, *ret must be released.
+bool targets_init(size_t slots, unsigned unit_bits, struct targets *ret);
 void targets_deinit(struct targets *targets);
 // Release all but leaves.
 void targets_release(struct targets *targets);

@@ -24,6 +24,7 @@ enum gap { GAP_NONE, GAP_BROKEN, GAP_FOREIGN, GAP_MISSING };
 struct piece {
 	const struct heap_region *region;
 	struct stretch stretch;
+	uint64_t first; // chunk of the region
 	uint64_t start, end;
 	uint64_t entry; // address of its first chunk; 0: it has none
 	// How it is left: to a chunk that begins at next or, if there is a gap, to be looked for
@@ -70,8 +71,8 @@ struct walker {
 static void piece_reset(struct walk *walk, struct piece *piece)
 {
 	const struct heap *heap = walk->heap;
-	const size_t first = heap_slot(heap, piece->region, piece->start) / 64;
-	const size_t last = (heap_slot(heap, piece->region, piece->end) + 63) / 64;
+	const size_t first = chunk_slot(piece->region, piece->start) / 64;
+	const size_t last = (chunk_slot(piece->region, piece->end) + 63) / 64;
 	// What was not touched takes no memory.
 	for (size_t i = first; piece->entry != 0 && i < last; i++) {
 		heap->cells[i] = (struct heap_cell){0};
@@ -112,7 +113,7 @@ static void break_add(struct walker *walker, uint64_t chunk, uint64_t address)
 static void chunk_used(struct walker *walker, uint64_t address, uint64_t size)
 {
 	struct walk *walk = walker->walk;
-	const size_t slot = heap_slot(walk->heap, walker->piece->region, address);
+	const size_t slot = chunk_slot(walker->piece->region, address);
 	heap_mark_used(walk->heap, slot);
 	walker->piece->in_use.count++;
 	walker->piece->in_use.bytes += size;
@@ -123,7 +124,7 @@ static void start_mark(struct walker *walker, uint64_t address)
 {
 	struct heap *heap = walker->walk->heap;
 	if (address < walker->piece->end)
-		heap_mark_start(heap, heap_slot(heap, walker->piece->region, address));
+		heap_mark_start(heap, chunk_slot(walker->piece->region, address));
 }
 
 static void chunk_free(struct walker *walker, uint64_t address, uint64_t size)
@@ -320,20 +321,18 @@ static __attribute__((noinline)) void targets_list(
 	uint32_t *list = targets_begin(&heap->targets, &walker->writer, slot);
 	size_t count = 0;
 	for (; index < last; index = marks_next(walker->marks, index + 1, last)) {
-		const uint64_t value =
+		const uint64_t address =
 			chains_load(chains, walker->window.bytes + index * chains->word) &
 			walker->walk->pointers.mask;
-		const uint64_t address = value - heap->header;
-		if (address - at < next - at)
+		if (address - walker->piece->region->lead - at < next - at)
 			continue;
 		const struct heap_region *region = heap_region_near(heap, address, &walker->hint);
 		if (region == NULL)
 			continue;
-		const size_t target = heap_slot(heap, region, address);
+		const size_t target = region_slot(region, address);
 		if (list == NULL || count == TARGETS_MAX || target > TARGET_SLOT)
 			return;
-		const bool late =
-			((address - region->start) & (heap->unit - 1)) >= heap->unit - heap->word;
+		const bool late = region_in_slack(region, address);
 		const uint32_t entry = (uint32_t)target | (late ? TARGET_LATE : 0);
 		if (count == 0 || list[count - 1] != entry)
 			list[count++] = entry;
@@ -368,7 +367,8 @@ static inline void steps_run(struct walker *walker, unsigned word, enum byte_ord
 	struct heap *heap = walker->walk->heap;
 	const uint64_t end = piece->stretch.end, limit = piece->end;
 	const uint64_t unit = 2 * (uint64_t)word, least = 2 * unit;
-	const uint64_t region_start = piece->region->start, arena = piece->stretch.arena;
+	const uint64_t region_start = piece->region->start - piece->region->lead;
+	const uint64_t arena = piece->stretch.arena;
 	// Bits of a size field that must not be set.
 	const uint64_t wrong = ((unit - 1) & ~(uint64_t)PREV_INUSE) & ~arena;
 	const size_t region_slot = piece->region->slot;
@@ -465,7 +465,7 @@ static void *walker_run(void *argument)
 			atomic_load(&walk->failed))
 			return NULL;
 		struct piece *piece = &walk->pieces[index];
-		const bool first = piece->start == piece->region->start;
+		const bool first = piece->start == piece->first;
 		piece_walk(walker, piece, first ? piece->start : 0, piece->start);
 		if (walk->options->watch.add != NULL)
 			walk->options->watch.add(
@@ -511,11 +511,11 @@ struct joint {
 // The gap goes up to end: of the region, or where a chunk begins.
 static bool gap_close(struct heap *heap, const struct joint *joint, uint64_t end, bool last)
 {
-	const struct heap_region *region = heap_region_at(heap, joint->gap_start);
+	const struct heap_region *region = chunk_region(heap, joint->gap_start, heap->word);
 	if (joint->gap == GAP_NONE || end <= joint->gap_start)
 		return true;
 	if (region != NULL)
-		heap_mark_start(heap, heap_slot(heap, region, joint->gap_start));
+		heap_mark_start(heap, chunk_slot(region, joint->gap_start));
 	*(joint->gap == GAP_BROKEN	    ? &heap->broken
 		: joint->gap == GAP_MISSING ? &heap->missing
 		: last			    ? &heap->outside
@@ -548,7 +548,8 @@ static bool pieces_join(struct walk *walk, struct walker *walker, struct address
 {
 	for (size_t i = 0; i < walk->piece_count;) {
 		const struct heap_region *region = walk->pieces[i].region;
-		struct joint joint = {GAP_NONE, region->start, region->start};
+		const uint64_t first = walk->pieces[i].first;
+		struct joint joint = {GAP_NONE, first, first};
 		for (; i < walk->piece_count && walk->pieces[i].region == region; i++)
 			if (!piece_join(walker, &walk->pieces[i], &joint, ret))
 				return false;
@@ -558,26 +559,27 @@ static bool pieces_join(struct walk *walk, struct walker *walker, struct address
 	return !atomic_load(&walk->failed);
 }
 
-static bool pieces_init(struct walk *walk, const struct stretch *stretches)
+static bool pieces_init(struct walk *walk, const struct chain *list, size_t chains)
 {
 	const struct heap *heap = walk->heap;
-	const uint64_t length = PIECE_SIZE / 16 * heap->unit;
+	const size_t word = walk->chains->word;
+	const uint64_t length = PIECE_SIZE / 8 * word;
 	size_t count = 0;
 	for (size_t i = 0; i < heap->region_count; i++)
-		if (heap->regions[i].kind != HEAP_MAPPED)
-			count +=
-				(size_t)((heap->regions[i].end - heap->regions[i].start) / length) +
-				1;
-	walk->pieces = calloc(count + 1, sizeof *walk->pieces);
+		count += (size_t)((heap->regions[i].end - heap->regions[i].start) / length) + 1;
+	walk->pieces = calloc(count + chains, sizeof *walk->pieces);
 	if (walk->pieces == NULL)
 		return false;
-	for (size_t i = 0; i < heap->region_count; i++) {
-		const struct heap_region *region = &heap->regions[i];
-		if (region->kind == HEAP_MAPPED)
+	for (size_t i = 0; i < chains; i++) {
+		const struct chain *chain = &list[i];
+		const struct heap_region *region = chunk_region(heap, chain->first, word);
+		// What overlaps others has none.
+		if (region == NULL || region->start - region->lead != chain->first)
 			continue;
-		for (uint64_t at = region->start; at < region->end; at += length)
+		for (uint64_t at = chain->first; at < region->end; at += length)
 			walk->pieces[walk->piece_count++] = (struct piece){.region = region,
-				.stretch = stretches[i],
+				.stretch = chain->stretch,
+				.first = chain->first,
 				.start = at,
 				.end = at + min_u64(length, region->end - at)};
 	}
@@ -603,7 +605,7 @@ static bool walkers_run(struct walk *walk, struct walker *walkers, unsigned coun
 }
 
 bool chunks_walk(const struct chains *chains, const struct heap_options *options,
-	const struct stretch *stretches, struct heap *heap, struct error *err,
+	const struct chain *list, size_t chain_count, struct heap *heap, struct error *err,
 	struct addresses *ret)
 {
 	struct walk walk = {.chains = chains, .options = options, .heap = heap};
@@ -613,7 +615,7 @@ bool chunks_walk(const struct chains *chains, const struct heap_options *options
 	pointers_init(&walk.pointers, info, heap);
 	struct walker *walkers = NULL;
 	unsigned count = 0;
-	bool ok = pieces_init(&walk, stretches);
+	bool ok = pieces_init(&walk, list, chain_count);
 	if (ok) {
 		count = (unsigned)max_u64(1, min_u64(options->threads, walk.piece_count));
 		walkers = calloc(count, sizeof *walkers);

@@ -15,7 +15,7 @@ static struct reach_object worker_show(const struct worker *worker, const struct
 {
 	return (struct reach_object){
 		.address = object->start,
-		.size = object->end - object->chunk,
+		.size = object->size,
 		.bytes = bytes,
 		.available = size,
 		.tile = worker->current,
@@ -42,7 +42,7 @@ static void worker_each(struct worker *worker, bool leaves,
 				each(worker, &object);
 			}
 		worker->current = NO_TILE;
-		reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
+		reach_progress(reach, TILE_SLOTS << reach->heap->unit_bits);
 	}
 }
 
@@ -85,8 +85,7 @@ static void worker_hold(struct worker *worker, const struct candidate *candidate
 	if ((pending >> (slot % 64) & 1) == 0 ||
 		(worker->visited != NULL && candidate->source == slot))
 		return;
-	const uint64_t target =
-		lookup_address(&reach->lookup, candidate->region, slot) + reach->heap->header;
+	const uint64_t target = region_address(candidate->region, slot);
 	const bool is_register = worker->visited == NULL && worker->root == NULL;
 	reach->hold(reach->context, worker->number, worker->visited, worker->root,
 		is_register ? candidate->source : candidate->where, target);

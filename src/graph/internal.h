@@ -107,9 +107,10 @@ struct worker {
 
 // An object in memory.
 struct object {
-	uint64_t chunk, end;   // addresses of the chunk and behind it
-	uint64_t start, limit; // of the object and behind it
+	uint64_t start, limit; // addresses of it and behind it
+	uint64_t size;	       // bytes that it costs, with what the allocator keeps for it
 	size_t slot;
+	const struct heap_region *region;
 };
 
 bool reach_stopped(const struct reach *reach);

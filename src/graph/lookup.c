@@ -5,13 +5,11 @@
 
 #include "base/bytes.h"
 
-bool lookup_init(struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err)
+bool lookup_init(struct lookup *lookup, const struct heap *heap, struct error *err)
 {
 	const size_t cells = (heap->slot_count + 63) / 64, groups = cells / 64 + 1;
 	*lookup = (struct lookup){
 		.heap = heap,
-		.word = word,
-		.unit_bits = (unsigned)__builtin_ctz(heap->unit),
 		.summary = calloc(groups, sizeof *lookup->summary),
 		.before = calloc(groups, sizeof *lookup->before),
 	};

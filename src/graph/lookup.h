@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// From an address to the chunk that holds it, in constant time and without reading memory.
+// From an address to the block that holds it, in constant time and without reading memory.
 #pragma once
 
 #include <stdbool.h>
@@ -12,14 +12,12 @@
 
 struct lookup {
 	const struct heap *heap;
-	unsigned word;	    // bytes
-	unsigned unit_bits; // the logarithm of heap->unit
-	uint64_t *summary;  // a bit for each cell: it has starts; owned
-	size_t *before;	    // for each 64 cells, the last start before them; owned
+	uint64_t *summary; // a bit for each cell: it has starts; owned
+	size_t *before;	   // for each 64 cells, the last start before them; owned
 };
 
 // heap must live as long.
-bool lookup_init(struct lookup *lookup, const struct heap *heap, unsigned word, struct error *err);
+bool lookup_init(struct lookup *lookup, const struct heap *heap, struct error *err);
 void lookup_deinit(struct lookup *lookup);
 
 // The region that has a slot. hint: the index of a region that is tried first, becomes that of the
@@ -33,7 +31,7 @@ static inline bool lookup_has_starts(const struct lookup *lookup, size_t cell)
 	return (lookup->summary[cell / 64] >> (cell % 64) & 1) != 0;
 }
 
-// The slot where the chunk begins that holds a slot. There is one in every region.
+// The slot where the block begins that holds a slot. There is one in every region.
 static inline size_t lookup_start(const struct lookup *lookup, size_t slot)
 {
 	const struct heap_cell *cells = lookup->heap->cells;
@@ -57,18 +55,16 @@ size_t lookup_next(const struct lookup *lookup, size_t slot, size_t end);
 static inline bool lookup_locate(const struct lookup *lookup, uint64_t pointer, size_t *hint,
 	const struct heap_region **region, size_t *slot)
 {
-	// An object reaches as far behind the end of its chunk as its header is long, but for the
-	// next chunk's size field.
-	const uint64_t address = pointer - lookup->heap->header;
-	*region = heap_region_near(lookup->heap, address, hint);
+	*region = heap_region_near(lookup->heap, pointer, hint);
 	if (*region == NULL)
 		return false;
-	*slot = (*region)->slot + (size_t)((address - (*region)->start) >> lookup->unit_bits);
+	*slot = region_slot(*region, pointer);
 	return true;
 }
 
-// The chunk in use whose object a pointer points into, from where lookup_locate found it: the slot
-// where the chunk begins. False if there is none: free memory, or a header.
+// The block in use that a pointer points into, from where lookup_locate found it: the slot where it
+// begins. False if there is none: free memory, or what the allocator has behind a block, where
+// pointers to its end point.
 static inline bool lookup_resolve(const struct lookup *lookup, uint64_t pointer,
 	const struct heap_region *region, size_t slot, size_t *ret)
 {
@@ -76,29 +72,10 @@ static inline bool lookup_resolve(const struct lookup *lookup, uint64_t pointer,
 	const size_t start = lookup_start(lookup, slot);
 	if ((heap->cells[start / 64].used >> (start % 64) & 1) == 0)
 		return false;
-	// The size field of the next chunk, where pointers to the end of an object point.
-	const uint64_t inside = pointer - heap->header - region->start;
-	if ((inside & (heap->unit - 1)) >= heap->unit - lookup->word) {
-		const size_t next = slot + 1;
-		if (inside + lookup->word >= region->end - region->start ||
-			(heap->cells[next / 64].starts >> (next % 64) & 1) != 0)
-			return false;
-	}
+	const size_t next = slot + 1;
+	if (region_in_slack(region, pointer) && next < region_end_slot(region) &&
+		(heap->cells[next / 64].starts >> (next % 64) & 1) != 0)
+		return false;
 	*ret = start;
 	return true;
-}
-
-// The address of a slot in its region.
-static inline uint64_t lookup_address(
-	const struct lookup *lookup, const struct heap_region *region, size_t slot)
-{
-	return region->start + ((uint64_t)(slot - region->slot) << lookup->unit_bits);
-}
-
-// The slot behind a region.
-static inline size_t lookup_region_end(
-	const struct lookup *lookup, const struct heap_region *region)
-{
-	return region->slot + (size_t)((region->end - region->start + lookup->heap->unit - 1) >>
-				       lookup->unit_bits);
 }

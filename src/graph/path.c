@@ -201,7 +201,7 @@ static bool path_tell_steps(struct worker *worker, struct reach_path *ret)
 	while (count-- > 0) {
 		const struct object object = worker_object(worker, slot);
 		ret->steps[count].address = object.start;
-		ret->steps[count].size = object.end - object.chunk;
+		ret->steps[count].size = object.size;
 		number = search->parents[number];
 		if (count == 0)
 			break;

@@ -15,7 +15,7 @@ bool reach_stopped(const struct reach *reach)
 
 void reach_progress_begin(const struct reach *reach, bool roots)
 {
-	uint64_t bytes = (uint64_t)reach->heap->slot_count * reach->heap->unit;
+	uint64_t bytes = (uint64_t)reach->heap->slot_count << reach->heap->unit_bits;
 	for (size_t i = 0; roots && i < reach->roots.count; i++)
 		bytes += reach->roots.list[i].end - reach->roots.list[i].start;
 	if (reach->options.watch.begin != NULL)
@@ -45,7 +45,8 @@ static double reach_share(const struct heap *heap)
 	for (size_t cell = 0; cell < (heap->slot_count + 63) / 64; cell++)
 		objects += (unsigned)__builtin_popcountll(
 			heap->cells[cell].used & ~heap->targets.leaves[cell]);
-	return (double)heap->slot_count * heap->unit / (double)max_u64(objects, 1);
+	return (double)((uint64_t)heap->slot_count << heap->unit_bits) /
+	       (double)max_u64(objects, 1);
 }
 
 // ---- reading
@@ -68,22 +69,37 @@ static void reach_read(struct reach *reach, uint64_t address, unsigned char *buf
 	}
 }
 
+// Where what a region has of the current tile begins in its buffer. Regions of smaller units leave
+// some of it free behind them.
+static size_t tile_base(const struct worker *worker, const struct heap_region *region)
+{
+	const size_t first = worker->current << TILE_BITS;
+	return (size_t)(max_u64(region->slot, first) - first) << worker->reach->heap->unit_bits;
+}
+
+// Where a slot of the current tile is in its buffer.
+static size_t tile_offset(
+	const struct worker *worker, const struct heap_region *region, size_t slot)
+{
+	const size_t first = (size_t)max_u64(region->slot, worker->current << TILE_BITS);
+	return tile_base(worker, region) + ((slot - first) << region->unit_bits);
+}
+
 // Read what regions have of the slots from `from` to `to` of the current tile.
 static void tile_read(struct worker *worker, size_t from, size_t to)
 {
 	const struct lookup *lookup = &worker->reach->lookup;
 	const struct heap *heap = worker->reach->heap;
-	const size_t first = worker->current << TILE_BITS;
 	const size_t end = min_u64(to, heap->slot_count);
 	const struct heap_region *region = lookup_slot_region(lookup, from, &worker->slot_hint);
 	const struct heap_region *last = heap->regions + heap->region_count;
 	for (; region < last && region->slot < end; region++) {
 		const size_t begin = max_u64(from, region->slot);
-		const uint64_t address = lookup_address(lookup, region, begin);
-		const uint64_t room = (uint64_t)(end - begin) << lookup->unit_bits;
+		const uint64_t address = region_address(region, begin);
+		const uint64_t room = (uint64_t)(end - begin) << region->unit_bits;
 		if (address < region->end)
 			reach_read(worker->reach, address,
-				worker->tile + ((begin - first) << lookup->unit_bits),
+				worker->tile + tile_offset(worker, region, begin),
 				(size_t)min_u64(room, region->end - address));
 	}
 }
@@ -109,16 +125,17 @@ void tile_load(struct worker *worker)
 	worker->reads = TILE_LOADED;
 }
 
-// Make sure that size bytes at an offset in the current tile are there.
-static void tile_need(struct worker *worker, size_t offset, size_t size)
+// Make sure that so many bytes of an object are there, which begins in the current tile.
+static void tile_need(struct worker *worker, const struct object *object, size_t size)
 {
-	const size_t first = worker->current << TILE_BITS, unit = worker->reach->heap->unit;
+	const unsigned bits = object->region->unit_bits;
 	if (worker->reads == TILE_LOADED || size == 0)
 		return;
 	if (worker->reads++ == TILE_READS)
 		tile_load(worker);
 	else
-		tile_read(worker, first + offset / unit, first + (offset + size + unit - 1) / unit);
+		tile_read(worker, object->slot,
+			object->slot + ((size + ((size_t)1 << bits) - 1) >> bits));
 }
 
 // ---- what becomes of a pointer
@@ -179,10 +196,8 @@ void worker_flush(struct worker *worker)
 		size_t slot;
 		if (!lookup_resolve(lookup, candidate->pointer, candidate->region, candidate->slot,
 			    &slot) ||
-			(reach->options.exact &&
-				!exact_points(&reach->exact, candidate->pointer,
-					lookup_address(lookup, candidate->region, slot) +
-						reach->heap->header)))
+			(reach->options.exact && !exact_points(&reach->exact, candidate->pointer,
+							 region_address(candidate->region, slot))))
 			continue;
 		worker->take(worker, candidate, slot);
 	}
@@ -254,18 +269,14 @@ void worker_scan_memory(struct worker *worker, uint64_t address, uint64_t size)
 struct object worker_object(struct worker *worker, size_t slot)
 {
 	const struct lookup *lookup = &worker->reach->lookup;
-	const struct heap *heap = worker->reach->heap;
 	const struct heap_region *region = lookup_slot_region(lookup, slot, &worker->slot_hint);
-	const size_t last = lookup_region_end(lookup, region);
+	const size_t last = region_end_slot(region);
 	const size_t next = lookup_next(lookup, slot, last);
-	struct object ret = {.slot = slot};
-	ret.chunk = lookup_address(lookup, region, slot);
-	ret.end = next == last ? region->end : lookup_address(lookup, region, next);
-	ret.start = ret.chunk + heap->header;
-	ret.limit = region->kind == HEAP_MAPPED ? ret.end
-						: min_u64(ret.end + lookup->word, region->end);
-	if (ret.limit < ret.start)
-		ret.limit = ret.start;
+	struct object ret = {.slot = slot, .region = region, .start = region_address(region, slot)};
+	const uint64_t end =
+		next == last ? region->end + region->lead : region_address(region, next);
+	ret.size = end - ret.start;
+	ret.limit = next == last ? region->end : end - region->slack;
 	return ret;
 }
 
@@ -274,13 +285,10 @@ struct object worker_object(struct worker *worker, size_t slot)
 const unsigned char *worker_bytes(
 	struct worker *worker, const struct object *object, size_t most, size_t *size)
 {
-	const unsigned bits = worker->reach->lookup.unit_bits;
-	const size_t at = ((object->slot % TILE_SLOTS) << bits) + worker->reach->heap->header;
-	const size_t room = TILE_SLOTS << bits;
-	*size = at < room ? (size_t)min_u64(min_u64(room - at, most), object->limit - object->start)
-			  : 0;
-	tile_need(worker, at, *size);
-	return worker->tile + at;
+	const size_t room = (TILE_SLOTS - object->slot % TILE_SLOTS) << object->region->unit_bits;
+	*size = (size_t)min_u64(min_u64(room, most), object->limit - object->start);
+	tile_need(worker, object, *size);
+	return worker->tile + tile_offset(worker, object->region, object->slot);
 }
 
 void worker_scan_object(struct worker *worker, const struct object *object)
@@ -308,9 +316,9 @@ static bool worker_scan_listed(struct worker *worker, size_t slot)
 		const size_t to = *target & TARGET_SLOT;
 		const struct heap_region *region =
 			lookup_slot_region(&reach->lookup, to, &worker->slot_hint);
-		const uint64_t late = (*target & TARGET_LATE) != 0 ? heap->unit - heap->word : 0;
+		const uint64_t late = ((uint64_t)1 << region->unit_bits) - region->slack;
 		worker_scan_word(worker,
-			lookup_address(&reach->lookup, region, to) + heap->header + late, 0);
+			region_address(region, to) + ((*target & TARGET_LATE) != 0 ? late : 0), 0);
 		last = (*target & TARGET_LAST) != 0;
 	}
 	return true;
@@ -323,7 +331,7 @@ static void worker_mark_object(struct worker *worker, size_t slot)
 	if (worker_scan_listed(worker, slot))
 		return;
 	struct object object = worker_object(worker, slot);
-	const uint64_t tile_limit = object.start + (TILE_SLOTS << reach->lookup.unit_bits);
+	const uint64_t tile_limit = object.start + (TILE_SLOTS << object.region->unit_bits);
 	// What lies beyond a tile is for all threads.
 	if (object.limit > tile_limit && object.limit - tile_limit > LARGE_SIZE &&
 		queue_add_large(&reach->queue, tile_limit, object.limit))
@@ -401,8 +409,10 @@ static void worker_mark_live(struct worker *worker)
 	for (size_t i = 0; i < heap->young_count; i++) {
 		const struct heap_range *young = &heap->young[i];
 		const struct heap_region *region = heap_region_at(heap, young->start);
-		const size_t end = lookup_region_end(&reach->lookup, region);
-		for (size_t slot = heap_slot(heap, region, young->start); slot < end; slot++)
+		if (region == NULL)
+			continue;
+		const size_t end = region_end_slot(region);
+		for (size_t slot = region_slot(region, young->start); slot < end; slot++)
 			if (heap_is_used(heap, slot))
 				worker_mark(worker, NULL, slot);
 	}
@@ -473,7 +483,7 @@ static void worker_visit_object(struct worker *worker, size_t slot, size_t numbe
 		atomic_load_explicit(&reach->states[slot / 64].pending, memory_order_relaxed);
 	const struct reach_object visited = {
 		.address = object.start,
-		.size = object.end - object.chunk,
+		.size = object.size,
 		.bytes = bytes,
 		.available = size,
 		.direct = (pending >> (slot % 64) & 1) == 0,
@@ -513,7 +523,7 @@ static void worker_visit_tile(struct worker *worker, size_t tile)
 			worker_visit_object(
 				worker, cell * 64 + (unsigned)__builtin_ctzll(bits), number++);
 	worker->current = NO_TILE;
-	reach_progress(reach, TILE_SLOTS << reach->lookup.unit_bits);
+	reach_progress(reach, TILE_SLOTS << reach->heap->unit_bits);
 }
 
 static void worker_visit_all(struct worker *worker)
@@ -542,7 +552,7 @@ bool worker_init(struct worker *worker, struct reach *reach, unsigned number)
 	worker->current = NO_TILE;
 	hand_init(&worker->hand, &reach->queue, number);
 	worker->take = reach->take;
-	worker->tile = malloc(TILE_SLOTS * reach->heap->unit);
+	worker->tile = malloc(TILE_SLOTS << reach->heap->unit_bits);
 	worker->piece = malloc(PIECE_SIZE);
 	worker->stack = malloc(TILE_SLOTS * sizeof *worker->stack);
 	worker->marks = calloc(PIECE_SIZE / reach->pointers.word / 64 + 1, sizeof *worker->marks);
@@ -614,8 +624,7 @@ bool reach_create(const struct image *image, const struct modules *modules,
 	reach->share = reach_share(heap);
 	const bool memory = queue_init(&reach->queue, reach->tile_count) && reach->states != NULL &&
 			    reach->lost_before != NULL;
-	if ((!memory && !error_memory(err)) ||
-		!lookup_init(&reach->lookup, heap, image_info(image)->word_size, err) ||
+	if ((!memory && !error_memory(err)) || !lookup_init(&reach->lookup, heap, err) ||
 		!roots_init(image, modules, places, heap, err, &reach->roots) ||
 		!reach_work(reach, worker_mark_all, err)) {
 		reach_destroy(reach);
@@ -652,7 +661,7 @@ size_t reach_lost_count(const struct reach *reach)
 // and what is loaded for names take some of the rest.
 size_t reach_quick_max(const struct reach *reach)
 {
-	const size_t heap = reach->heap->slot_count * reach->heap->unit;
+	const size_t heap = reach->heap->slot_count << reach->heap->unit_bits;
 	return (heap / 64 + ((size_t)64 << 20)) / sizeof(uint16_t);
 }
 

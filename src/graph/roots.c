@@ -46,7 +46,7 @@ static bool excluded_init(struct builder *builder, const struct heap *heap)
 	size_t gap = 0;
 	for (size_t i = 0; i < heap->region_count; i++) {
 		const struct heap_region *region = &heap->regions[i];
-		uint64_t at = region->start;
+		uint64_t at = region->start - region->lead;
 		for (; gap < heap->gap_count && heap->gaps[gap].start < region->end; gap++) {
 			excluded_add(builder, at, heap->gaps[gap].start);
 			at = max_u64(at, heap->gaps[gap].end);
