@@ -83,6 +83,24 @@ quick() {
 	done
 }
 
+@test "a core that is cut while it is read: what is gone behind a mapping is an error, and no SIGBUS" {
+	needs cc
+	! sanitized || skip "sanitizers have their own malloc"
+	local faults
+	faults=$(fixture faults.so cc -shared -fPIC -D_GNU_SOURCE -o @ "$repo/tests/faults.c" -ldl)
+	# So little at once is copied from the mapping.
+	mkcore "$core" "segments => [map { { vaddr => \$_ << 16, bytes => 'text' x 4096 } } 1 .. 100]"
+	cp "$core" "$core.whole"
+	local question
+	for question in '' --strings '--find text' '--find 0x7478657474786574 --around'; do
+		cp "$core.whole" "$core"
+		# shellcheck disable=SC2086 # an argument a word
+		run --separate-stderr -1 env LD_PRELOAD="$faults" FAULT=pread:1:cut FAULT_FILE="$core" \
+			"$TOPLEAK" --no-names -j 2 $question "$core"
+		fails "changes while it is read"
+	done
+}
+
 @test "a file that is written to while it is read: an answer, but an error" {
 	! sanitized || skip "sanitizers have their own malloc"
 	needs cc zstd

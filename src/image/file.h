@@ -25,6 +25,8 @@ struct file_ops {
 // The size of a source whose end has not been seen yet; all offsets are below it.
 #define FILE_SIZE_UNKNOWN ((uint64_t)INT64_MAX)
 
+struct mapping;
+
 struct file {
 	const struct file_ops *ops;
 	const char *path; // for messages
@@ -33,6 +35,7 @@ struct file {
 	bool piped;	  // from standard input or a pipe
 	bool in_order;	  // only its beginning can be read at an offset, all of it as a stream only
 	struct stream *stream;	  // NULL: none; owned
+	struct mapping *mapping;  // of all of fd, for small reads; NULL: none; owned
 	int fd;			  // what is read; closed with the file; -1: none
 	uint64_t base;		  // in fd, where the dump begins
 	struct timespec modified; // when it was opened, the time of the last change
