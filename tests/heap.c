@@ -23,7 +23,7 @@
 #include "alloc/heap.h"
 #include "names/names.h"
 
-static const char *const kinds[] = {"main", "arena", "mapped"};
+static const char *const kinds[] = {"main", "arena", "mapped", "slabs"};
 
 static void tally_print(const char *name, struct heap_tally tally)
 {
@@ -112,7 +112,7 @@ static bool bits_check(const struct heap *heap)
 
 static void heap_print(const struct heap *heap, double seconds)
 {
-	printf("{\"allocator\": \"%s\"", heap->allocator == HEAP_GLIBC ? "glibc" : "unknown");
+	printf("{\"allocator\": \"%s\"", heap_allocator_name(heap->allocator));
 	tally_print("in_use", heap->in_use);
 	tally_print("mapped", heap->mapped);
 	tally_print("binned", heap->binned);

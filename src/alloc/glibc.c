@@ -20,6 +20,7 @@ struct glibc {
 	size_t count, capacity;
 	struct addresses mapped; // chunks that were mapped one by one; owned
 	size_t segment;		 // the first one that may be of use for the next place
+	size_t other_count;	 // regions that other allocators had before; sorted
 };
 
 static bool region_add(
@@ -360,12 +361,26 @@ static uint64_t page_skip(const struct glibc *glibc, uint64_t page, enum page lo
 	return max_u64(PAGE, (end - page) / PAGE * PAGE);
 }
 
+// Where the region of another allocator that holds address ends; 0 if there is none.
+static uint64_t other_end(const struct glibc *glibc, uint64_t address)
+{
+	const struct heap others = {
+		.regions = glibc->heap->regions, .region_count = glibc->other_count};
+	const struct heap_region *region = heap_region_at(&others, address);
+	return region != NULL ? region->end : 0;
+}
+
 // Look at every page from start to end, which the dump has, but those inside what is found.
 static bool pages_probe(
 	struct glibc *glibc, uint64_t start, uint64_t end, uint64_t place_end, bool main)
 {
 	uint64_t at = (start + PAGE - 1) / PAGE * PAGE, chunk, stop;
 	while (at >= start && at < end) {
+		stop = other_end(glibc, at);
+		if (stop != 0) {
+			at = add_saturated(stop, PAGE - 1) / PAGE * PAGE;
+			continue;
+		}
 		const enum page look = page_look(glibc, at, main);
 		if (look == PAGE_CHUNK && mapped_find(glibc, at, &chunk, &stop) &&
 			stop <= place_end) {
@@ -506,7 +521,7 @@ static bool regions_find(struct glibc *glibc)
 	for (size_t i = 0; i < glibc->arenas.heaps.count; i++)
 		if (!arena_heap_add(glibc, glibc->arenas.heaps.list[i]))
 			return false;
-	if (glibc->heap->region_count == 0 && glibc->heap->arenas == 0)
+	if (glibc->count == 0 && glibc->heap->arenas == 0)
 		return true;
 	glibc->heap->allocator = HEAP_GLIBC;
 	return places_probe(glibc);
@@ -540,6 +555,7 @@ bool glibc_find(const struct image *image, const struct places *places, struct h
 		(struct chains){.image = image, .word = info->word_size, .order = info->order};
 	glibc->places = places;
 	glibc->heap = heap;
+	glibc->other_count = heap->region_count;
 	if (!regions_find(glibc)) {
 		glibc_destroy(glibc);
 		return error_memory(err);

@@ -2,9 +2,34 @@
 #include "alloc/heap.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "alloc/glibc.h"
+#include "alloc/walkers.h"
 #include "base/huge.h"
+
+const char *heap_allocator_name(enum heap_allocator allocator)
+{
+	static const char *const names[HEAP_ALLOCATORS] = {
+		[HEAP_UNKNOWN] = "unknown",
+		[HEAP_GLIBC] = "glibc",
+		[HEAP_JEMALLOC] = "jemalloc",
+		[HEAP_TCMALLOC] = "tcmalloc",
+		[HEAP_MIMALLOC] = "mimalloc",
+		[HEAP_MUSL] = "musl",
+		[HEAP_GO] = "go",
+		[HEAP_PYMALLOC] = "pymalloc",
+	};
+	return names[allocator];
+}
+
+enum heap_allocator heap_allocator_named(const char *name)
+{
+	for (unsigned i = 0; name != NULL && i < HEAP_ALLOCATORS; i++)
+		if (strcmp(heap_allocator_name(i), name) == 0)
+			return i;
+	return HEAP_UNKNOWN;
+}
 
 static int region_compare(const void *left, const void *right)
 {
@@ -48,14 +73,20 @@ static void ranges_sort(struct heap_range *list, size_t count)
 		qsort(list, count, sizeof *list, range_compare);
 }
 
-static bool allocators_walk(const struct image *image, const struct places *places,
-	const struct heap_options *options, struct error *err, struct heap *heap)
+static bool allocators_walk(const struct walker_input *input, const struct heap_options *options,
+	struct slabs *slabs, struct error *err, struct heap *heap)
 {
 	struct glibc *glibc;
-	if (!glibc_find(image, places, heap, err, &glibc))
+	if (!walkers_find(input, slabs) || !walkers_add_regions(slabs, heap))
+		return error_memory(err);
+	if (!glibc_find(input->image, input->places, heap, err, &glibc))
 		return false;
-	const bool ok =
-		(heap_lay_out(heap) || error_memory(err)) && glibc_walk(glibc, options, err);
+	// What grows with brk(2) is another one's.
+	if (heap->allocator == HEAP_UNKNOWN && slabs->count > 0)
+		heap->outside = heap->missing = 0;
+	const bool ok = (heap_lay_out(heap) || error_memory(err)) &&
+			glibc_walk(glibc, options, err) &&
+			(walkers_mark(slabs, heap) || error_memory(err));
 	glibc_destroy(glibc);
 	ranges_sort(heap->gaps, heap->gap_count);
 	ranges_sort(heap->internals, heap->internal_count);
@@ -74,10 +105,13 @@ bool heap_walk(const struct image *image, const struct places *places,
 			info->path);
 	if (info->format != IMAGE_ELF_CORE || info->overridden)
 		return true;
-	if (allocators_walk(image, places, options, err, ret))
-		return true;
-	heap_deinit(ret);
-	return false;
+	const struct walker_input input = {image, places, options->stop};
+	struct slabs slabs = {0};
+	const bool ok = allocators_walk(&input, options, &slabs, err, ret);
+	slabs_deinit(&slabs);
+	if (!ok)
+		heap_deinit(ret);
+	return ok;
 }
 
 bool heap_add_region(struct heap *heap, const struct heap_region *region)

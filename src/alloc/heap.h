@@ -24,13 +24,25 @@
 enum heap_allocator {
 	HEAP_UNKNOWN, // none that is known
 	HEAP_GLIBC,
+	HEAP_JEMALLOC,
+	HEAP_TCMALLOC,
+	HEAP_MIMALLOC,
+	HEAP_MUSL,
+	HEAP_GO,
+	HEAP_PYMALLOC,
 	HEAP_ALLOCATORS
 };
+
+// "glibc", "jemalloc", ...; "unknown".
+const char *heap_allocator_name(enum heap_allocator allocator);
+// The one that is called so; HEAP_UNKNOWN if none is, or name is NULL.
+enum heap_allocator heap_allocator_named(const char *name);
 
 enum heap_region_kind {
 	HEAP_MAIN,   // grows with brk(2), or was mapped when that failed
 	HEAP_ARENA,  // a heap of a further arena
 	HEAP_MAPPED, // chunks that were mapped one by one
+	HEAP_SLABS,  // blocks of one size behind each other, of another size in the next stretch
 };
 
 // A stretch of addresses in which block follows block, but for breaks and what others put there.
@@ -71,7 +83,7 @@ struct heap_tally {
 #define HEAP_BREAKS_MAX 1024
 
 struct heap {
-	enum heap_allocator allocator; // HEAP_UNKNOWN: none was found
+	enum heap_allocator allocator; // that has most of what is in use; HEAP_UNKNOWN: none
 	unsigned word;		       // bytes
 	unsigned unit_bits;	       // the most that a region has
 	struct heap_region *regions;   // sorted by start, disjoint; owned

@@ -45,8 +45,8 @@ static bool leaks_walk(struct dump *dump, const char *option, struct early_reade
 		return false;
 	return leaks->heap.allocator != HEAP_UNKNOWN ||
 	       error_usage(err,
-		       "%s: %s: no heap of glibc's malloc is in it, the only allocator whose "
-		       "objects are known; --types works with all",
+		       "%s: %s: none of the allocators whose blocks are known has a heap in it; "
+		       "--types works with all",
 		       option, info->path);
 }
 
@@ -131,7 +131,7 @@ static struct report_leaks totals_of(const struct dump *dump, const struct leaks
 		.breaks = heap->break_count,
 		.break_address = heap->break_count > 0 ? heap->breaks[0].address : 0,
 		.unread_bytes = reach_unread(leaks->reach),
-		.allocator = "glibc",
+		.allocator = heap_allocator_name(heap->allocator),
 		.exact = dump->options->exact_pointers,
 		.foreign_bytes = reach_foreign(leaks->reach),
 		.roots_missing = reach_lacks_roots(leaks->reach),

@@ -309,6 +309,7 @@ static void leaks_load(const json_t *totals, struct saved *ret)
 		.foreign_bytes = member_number(totals, "foreign_bytes"),
 		.roots_missing = member_is_true(totals, "roots_missing"),
 		.exact = member_is_true(totals, "exact_pointers"),
+		.allocator = heap_allocator_named(member_text(totals, "allocator")),
 	};
 	ret->result.named_count = member_number(totals, "lost_count");
 	ret->result.named_bytes = member_number(totals, "lost_bytes");

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "alloc/heap.h"
 #include "base/error.h"
 #include "types/types.h"
 
@@ -22,6 +23,7 @@ struct saved_leaks {
 	uint64_t direct_count, direct_bytes;
 	uint64_t used_count, used_bytes, free_bytes, unwalked_bytes, unread_bytes, foreign_bytes;
 	uint64_t breaks, break_address;
+	enum heap_allocator allocator;
 	bool exact, roots_missing;
 };
 
