@@ -109,7 +109,7 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/test-blocks $(BUILD)/test-heap $(BUILD)/test-lost $(BUILD)/test-sizes: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+$(BUILD)/test-blocks $(BUILD)/test-heap $(BUILD)/test-lost $(BUILD)/test-runtime $(BUILD)/test-sizes: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
 	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
@@ -131,7 +131,7 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-test-programs: all $(addprefix $(BUILD)/test-,blocks engine filter heap lost sizes) $(FUZZ:%=$(BUILD)/fuzz-%)
+test-programs: all $(addprefix $(BUILD)/test-,blocks engine filter heap lost runtime sizes) $(FUZZ:%=$(BUILD)/fuzz-%)
 
 check: test-programs
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)

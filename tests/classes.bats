@@ -30,7 +30,7 @@ expected_32=$(sed 's/+16$/+8/; s/at +8)/at +4)/; s/at +16)/at +8)/' <<<"$expecte
 
 # names CORE [ARG]: what the words are that occur a thousand times, without the module
 names() {
-	"$TOPLEAK" -k data --min-count 990 -n 100 "${@:2}" "$1" | sed 's/^[^ ]* : [0-9]*  //; s/ ([^()]*)$//' | sort -u
+	"$TOPLEAK" -k code,data --min-count 990 -n 100 "${@:2}" "$1" | sed 's/^[^ ]* : [0-9]*  //; s/ ([^()]*)$//' | sort -u
 }
 
 # without_places: the class only
@@ -61,6 +61,48 @@ compiled() {
 @test "clang++ and lld" {
 	needs ld.lld
 	compiled clang++ -fuse-ld=lld
+}
+
+# Linkers that make no segment of their own for constants put vtables behind the code.
+@test "g++, vtables in an executable segment" { compiled g++ -O1 -fno-pie -no-pie -Wl,-z,noseparate-code; }
+@test "g++ and gold, vtables in an executable segment" {
+	needs ld.gold
+	compiled g++ -O1 -fno-pie -no-pie -fuse-ld=gold
+}
+@test "g++, position independent, in two segments" { compiled g++ -O1 -Wl,-z,noseparate-code; }
+
+@test "vtables in an executable segment: types, leaks and objects of a class" {
+	cat >main.cpp <<-'END'
+		#include <cstdlib>
+		struct Widget { virtual ~Widget() {} long fields[3] = {}; };
+		struct Gadget { virtual ~Gadget() {} long fields[8] = {}; };
+		static Widget *widgets[5000];
+		static Gadget *gadgets[3500];
+		int main()
+		{
+			for (auto &widget : widgets)
+				widget = new Widget;
+			for (auto &gadget : gadgets)
+				gadget = new Gadget;
+			for (int i = 0; i < 1000; i++)
+				gadgets[i] = nullptr;
+			abort();
+		}
+	END
+	local linker
+	for linker in -Wl,-z,noseparate-code -fuse-ld=gold; do
+		"${CXX:-c++}" -O1 -fno-pie -no-pie "$linker" -o main main.cpp || continue
+		dump -k core ./main || skip "the kernel writes no core where it can be read"
+		for symbols in yes no; do
+			[ $symbols = yes ] || strip -s main
+			topleak -0 --types -ojson core
+			is '[.types[] | select(.where == "heap") | .name, .count] == ["Gadget", 3500, "Widget", 5000]'
+			topleak -0 --leaks -ojson core
+			is '[.types[] | .name, .count] == ["Gadget", 1000]'
+			topleak -0 --type Gadget core
+			contains "${lines[0]}" "vtable for Gadget+16 (main)"
+		done
+	done
 }
 
 @test "-fno-rtti: offsets in the module, never a class" {
@@ -172,7 +214,40 @@ emulated() {
 	dump -k core ./main || skip "the kernel writes no core where it can be read"
 	topleak -0 -k data --min-count 1000 core
 	contains "$output" "vtable with drop_in_place<main::Square> (main)"
+	topleak -0 --types -ojson core
+	is '[.types[] | select(.name == "-> vtable with drop_in_place<main::Square> @+8") | .kind] | length > 0 and all(. == "struct")'
 	strip -s main
 	topleak -0 -k data --min-count 1000 core
 	contains "$output" "  main+0x"
+}
+
+@test "names go from one question to the next as they are, not as they are printed" {
+	cat >main.cpp <<-'END'
+		#include <cstdlib>
+		struct Base { virtual ~Base() {} };
+		static Base *make(void (*)(int))
+		{
+			struct Local : Base { long fields[3] = {}; };
+			return new Local;
+		}
+		struct Holder { virtual ~Holder() {} Base *held; };
+		static Holder *volatile kept;
+		int main()
+		{
+			for (int i = 0; i < 1000; i++) {
+				kept = new Holder;
+				kept->held = make(nullptr);
+			}
+			abort();
+		}
+	END
+	"${CXX:-c++}" -O1 -o main main.cpp
+	dump -k core ./main || skip "the kernel writes no core where it can be read"
+	for symbols in yes no; do
+		[ $symbols = yes ] || strip -s main
+		topleak -0 --type Holder --around=0:1 core
+		contains "$output" "  pointer to make(void (*)(int))::Local"
+		topleak -0 --type Holder --no-demangle --around=0:1 core || topleak -0 --type 6Holder --no-demangle --around=0:1 core
+		contains "$output" "  pointer to Z"
+	done
 }

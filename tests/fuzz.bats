@@ -46,6 +46,10 @@ replay() {
 	replay saved
 }
 
+@test "heaps of managed languages" {
+	replay runtime
+}
+
 @test "every target is replayed, and every input that failed has one" {
 	local path
 	for path in "$repo"/tests/fuzz/*.c "$repo"/tests/fuzz/failed/*; do

@@ -286,12 +286,52 @@ held() {
 	# The last node of a list of a thousand, which begins with the last one made.
 	address=$(held list "$core.truth" | head -n 1)
 	topleak -0 --path "$address" "$core"
+	equal "${#lines[@]}" 5
+	contains "${lines[3]}" "... 998 more: "
+	topleak -0 --path "$address" --all "$core"
 	equal "${#lines[@]}" 1002
 	# A leaf of a tree of seven levels.
 	topleak -0 --path "$(held tree "$core.truth" | head -n 1)" "$core"
 	equal "${#lines[@]}" 9
 	topleak -0 --path "$(held "from-a-thread's-stack" "$core.truth" | head -n 1)" "$core"
 	contains "${lines[1]}" "thread"
+}
+
+# way NAME [OPTION]...: the way to the last object of a chain of fixtures/ways.c
+way() {
+	local core
+	core=$(fixture ways.core "$repo/scripts/dump" -k @ \
+		"$(fixture ways "${CC:-cc}" -O1 -o @ "$repo/fixtures/ways.c")" @.truth)
+	topleak -0 --path "$(awk '$1 == "'"$1"'" { print $3 }' "$core.truth")" "${@:2}" "$core"
+}
+
+@test "--path: what repeats is one row; of many rows the first and the last remain" {
+	way pairs
+	equal "${#lines[@]}" 6
+	contains "${lines[1]}" pairs
+	[[ ${lines[2]} == *"+24  (no type), 112 bytes" ]]
+	[[ ${lines[3]} == *"+16  (no type), 48 bytes" ]]
+	[[ ${lines[4]} == *"... 49998 more: (no type) +24, (no type) +16" ]]
+	[[ ${lines[5]} == *"-  (no type), 112 bytes" ]]
+	way pairs -ojson
+	is '[.path[].count] == [1, 1, 1, 49998, 1] and .path[3].kind == "repeated"'
+	# Six steps are as short as they are.
+	way short
+	equal "${#lines[@]}" 8
+	# Sixty of different sizes; the first row is the variable.
+	way rising
+	equal "${#lines[@]}" 12
+	[[ ${lines[6]} == *"... 51 more" ]]
+	[[ ${lines[11]} == *", 1920 bytes" ]]
+	way rising -n 5 -ojson
+	is '[.path[].count] == [1, 1, 1, 56, 1, 1] and .path[3].kind == "left-out"'
+	way rising -n 1
+	equal "${#lines[@]}" 3
+	[[ ${lines[2]} == *"... 60 more" ]]
+	way rising -n 61 -ojson
+	is '.path | length == 61 and ([.[].count] | unique == [1])'
+	way rising -ocsv --all
+	equal "${#lines[@]}" 62
 }
 
 @test "--path: any address in the object; what is lost, what is none" {
@@ -339,8 +379,8 @@ held() {
 		is '.mode == "path" and .found.count == 1 and (.path[-1].offset == null)'
 	done
 	topleak -0 -ocsv --path "$(held tree "$core.truth" | head -n 1)" "$core"
-	[[ ${lines[0]} == address,offset,name,kind,module,size ]]
-	sed 's/"[^"]*"/x/g' <<<"$output" | awk -F, 'NF != 6 { print; exit 1 }'
+	[[ ${lines[0]} == address,offset,name,kind,module,size,count ]]
+	sed 's/"[^"]*"/x/g' <<<"$output" | awk -F, 'NF != 7 { print; exit 1 }'
 }
 
 @test "more lost texts than can be told apart: sizes stay, and so do the frequent ones" {

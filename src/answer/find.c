@@ -256,11 +256,10 @@ static bool addresses_report(struct answer *answer, const struct question *quest
 static bool mostly_malloc(
 	const struct report_field *row, unsigned word_size, char *ret, size_t size)
 {
-	static const char said[] = "malloc size ";
-	const char *found = strstr(row->top.text, said);
-	if (row->offset != -(int64_t)word_size || found == NULL)
+	const uint64_t chunk = names_malloc_size(row->top.value, word_size);
+	if (row->offset != -(int64_t)word_size || chunk == 0 || row->top.redacted)
 		return false;
-	snprintf(ret, size, "malloc size: %s", found + sizeof said - 1);
+	snprintf(ret, size, "malloc size: %" PRIu64, chunk);
 	return true;
 }
 
@@ -268,21 +267,13 @@ static bool mostly_malloc(
 static bool mostly_object(
 	struct names *names, const struct image *image, uint64_t address, char *ret, size_t size)
 {
-	static const char vtable[] = "vtable for ";
 	uint64_t word;
 	if (!image_read_word(image, address, &word))
 		return false;
-	const struct name name = names_describe(names, word);
-	if (strncmp(name.text, vtable, sizeof vtable - 1) != 0)
+	const struct identity identity = names_identify(names, word);
+	if (identity.type != IDENTITY_CLASS)
 		return false;
-	const char *class = name.text + sizeof vtable - 1;
-	const char *end = strstr(class, " (");
-	const char *plus = strrchr(class, '+');
-	// "NAME+16 (MODULE)", "NAME (base at +16) (MODULE)"
-	size_t length = end != NULL ? (size_t)(end - class) : strlen(class);
-	if (plus != NULL && plus < class + length && plus[1] >= '0' && plus[1] <= '9')
-		length = (size_t)(plus - class);
-	const int written = snprintf(ret, size, "pointer to %.*s", (int)length, class);
+	const int written = snprintf(ret, size, "pointer to %s", identity.name);
 	if (written < 0 || (size_t)written < size)
 		return true;
 	// Characters stay whole.

@@ -2,6 +2,7 @@
 //
 // Who holds objects: --type NAME --owners, and --path ADDRESS.
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "answer/answer.h"
@@ -9,6 +10,7 @@
 #include "graph/holders.h"
 #include "types/owners.h"
 #include "types/telling.h"
+#include "types/way.h"
 
 static void head_report(struct dump *dump, uint64_t value, const struct report_found *more,
 	const struct report_head *head, struct report *report)
@@ -88,41 +90,105 @@ bool answer_owners(struct dump *dump, struct report *report, struct error *err)
 
 // ---- a way
 
-// One object of the way. offset: of the pointer to the next one; none in the last.
-static bool step_report(struct dump *dump, struct teller *teller, const struct reach_path *path,
-	size_t index, struct report *report)
+// The texts of a step; *name is the caller's to free.
+static bool step_name(
+	struct dump *dump, const struct telling *telling, struct report_owner *row, char **name)
 {
-	const struct reach_step *step = &path->steps[index];
-	const bool last = index + 1 == path->count;
-	unsigned char bytes[TELLING_SIZE];
-	const size_t size = image_read(
-		dump->image, step->address, bytes, (size_t)min_u64(sizeof bytes, step->size));
-	const struct telling telling = teller_look(teller, bytes, size);
 	enum type_kind kind;
-	char *name;
-	const char *module;
-	if (!telling_name(dump->image, dump->names, &telling, dump->options->redact, &kind, &name,
-		    &module))
+	if (!telling_name(dump->image, dump->names, telling, dump->options->redact, &kind, name,
+		    &row->module))
 		return false;
-	const struct report_owner row = {
-		.name = name,
-		.kind = type_kind_name(kind),
-		.module = module,
-		.offset_known = !last,
-		.offset = last ? 0 : path->steps[index + 1].offset,
-		.address = step->address,
-		.size = step->size,
-	};
+	row->name = *name;
+	row->kind = type_kind_name(kind);
+	return true;
+}
+
+// "Link +16, Node +8": steps that repeat together. The caller must free it; NULL: no memory.
+static char *steps_name(struct dump *dump, const struct way_row *steps)
+{
+	char *ret = NULL;
+	size_t size = 0;
+	FILE *list = open_memstream(&ret, &size);
+	if (list == NULL)
+		return NULL;
+	bool ok = true;
+	for (unsigned i = 0; ok && i < steps->period; i++) {
+		struct report_owner row = {0};
+		char *name = NULL;
+		ok = step_name(dump, &steps->steps[i].telling, &row, &name);
+		if (ok)
+			fprintf(list, "%s%s +%" PRIu64, i > 0 ? ", " : "", name,
+				steps->steps[i].step.offset);
+		free(name);
+	}
+	if (fclose(list) == 0 && ok)
+		return ret;
+	free(ret);
+	return NULL;
+}
+
+static bool step_report(struct dump *dump, const struct way_row *steps, struct report *report)
+{
+	const struct reach_step *step = &steps->steps[0].step;
+	struct report_owner row = {
+		.name = "", .kind = "left-out", .module = "", .count = steps->count};
+	char *name = NULL;
+	if (steps->period == 1) {
+		if (!step_name(dump, &steps->steps[0].telling, &row, &name))
+			return false;
+		row.offset_known = !step->last;
+		row.offset = step->offset;
+		row.size = step->size;
+	} else if (steps->period > 1) {
+		name = steps_name(dump, steps);
+		if (name == NULL)
+			return false;
+		row.name = name;
+	}
+	if (steps->period > 0) {
+		row.address = step->address;
+		row.kind = steps->count > 1 ? "repeated" : row.kind;
+	}
 	report_owner(report, &row);
 	free(name);
 	return true;
 }
 
+static bool steps_report_all(
+	struct dump *dump, struct teller *teller, struct reach_path *path, struct report *report)
+{
+	struct way_row row = {.period = 1, .count = 1};
+	while (reach_path_next(path, &row.steps[0].step)) {
+		row.steps[0].telling = way_look(teller, &row.steps[0].step);
+		if (!step_report(dump, &row, report))
+			return false;
+	}
+	return true;
+}
+
+static bool steps_report(
+	struct dump *dump, struct teller *teller, struct reach_path *path, struct report *report)
+{
+	struct way way;
+	struct reach_step step;
+	bool ok = true;
+	if (dump->options->all)
+		return steps_report_all(dump, teller, path, report);
+	way_init(&way, teller, dump->options->top - 1);
+	while (ok && reach_path_next(path, &step))
+		ok = way_add(&way, &step);
+	ok = ok && way_finish(&way);
+	for (size_t i = 0; ok && i < way.count; i++)
+		ok = step_report(dump, &way.rows[i], report);
+	way_deinit(&way);
+	return ok;
+}
+
 static bool path_report(
-	struct dump *dump, const struct reach_path *path, struct report *report, struct error *err)
+	struct dump *dump, struct reach_path *path, struct report *report, struct error *err)
 {
 	struct teller *teller = malloc(sizeof *teller);
-	struct report_owner root = {0};
+	struct report_owner root = {.count = 1};
 	char *name = root_name(dump->image, dump->names, path->root,
 		path->root != NULL ? path->where : path->thread, &root.kind, &root.module);
 	bool ok = teller != NULL && name != NULL;
@@ -131,9 +197,8 @@ static bool path_report(
 		root.address = path->root != NULL ? path->where : 0;
 		teller_init(teller, dump->image, dump->names);
 		report_owner(report, &root);
+		ok = steps_report(dump, teller, path, report);
 	}
-	for (size_t i = 0; ok && i < path->count; i++)
-		ok = step_report(dump, teller, path, i, report);
 	free(teller);
 	free(name);
 	return ok || error_memory(err);
@@ -146,14 +211,14 @@ bool answer_path(struct dump *dump, struct report *report, struct error *err)
 	struct reach_path path = {0};
 	struct dump_head head = {0};
 	bool ok = leaks_reach(dump, "--path", err, &leaks) &&
-		  reach_find_path(leaks.reach, address, err, &path) &&
+		  reach_path_init(leaks.reach, address, err, &path) &&
 		  dump_head_init(
 			  dump, "path", words_of(dump), reach_partial(leaks.reach), err, &head);
 	if (ok) {
-		const struct report_found found = {.count = path.count > 0};
+		const struct report_found found = {.count = path.found};
 		head_report(dump, address, &found, &head.head, report);
 		report_list(report, REPORT_PATH);
-		if (path.count > 0)
+		if (path.found)
 			ok = path_report(dump, &path, report, err);
 		else if (!reach_partial(leaks.reach))
 			diag_warn(dump->diag,

@@ -7,7 +7,9 @@
 #include "alloc/heap.h"
 #include "answer/answer.h"
 #include "answer/table.h"
+#include "runtime/runtime.h"
 #include "types/diff.h"
+#include "types/objects.h"
 #include "types/saved.h"
 #include "types/types.h"
 
@@ -215,6 +217,25 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 	return ok;
 }
 
+// The objects of managed languages, once the memory has been read.
+static bool dump_objects(struct dump *dump, struct error *err, struct types_result *result)
+{
+	const struct runtime_options options = {
+		.threads = (unsigned)dump->options->threads, .stop = dump->stop};
+	struct runtimes runtimes;
+	if (!runtimes_find(dump->image, names_modules(dump->names), names_places(dump->names),
+		    &options, NULL, err, &runtimes))
+		return false;
+	for (size_t i = 0; i < runtimes.count; i++)
+		if (runtimes.list[i].doubt != NULL)
+			diag_warn(dump->diag, "%s: the objects of %s are not known: %s",
+				image_info(dump->image)->path, runtimes.list[i].name,
+				runtimes.list[i].doubt);
+	const bool ok = types_add_objects(result, &runtimes, names_places(dump->names), err);
+	runtimes_deinit(&runtimes);
+	return ok;
+}
+
 // The files without which there are no names, ", " between them. The caller must free it; NULL if
 // there are none.
 static char *modules_missing(const struct modules *modules)
@@ -391,7 +412,8 @@ static bool types_find_old(struct dump *dump, struct error *err, struct types_re
 {
 	struct survey_result pass = {0};
 	const bool ok = dump_pass(dump, err, &pass) && dump_settle(dump, err) &&
-			types_find(dump->image, dump->names, &pass, err, ret);
+			types_find(dump->image, dump->names, &pass, err, ret) &&
+			dump_objects(dump, err, ret);
 	survey_result_deinit(&pass);
 	return ok;
 }
@@ -407,6 +429,7 @@ bool answer_types(struct dump *dump, struct report *report, struct error *err)
 		  dump_pass(dump, err, &pass);
 	ok = ok && dump_head_init(dump, mode, pass.words, pass.partial, err, &head) &&
 	     types_find(dump->image, dump->names, &pass, err, &result) &&
+	     dump_objects(dump, err, &result) &&
 	     table_report(dump, &result, NULL, &saved, &head.head, report, err);
 	if (ok) {
 		dump_finish(dump, &head);

@@ -460,7 +460,8 @@ static bool options_check_question(const struct options *options, struct error *
 	const struct use refined[] = {{options->member != NULL, "--member"},
 		{options->member_offset != NULL, "--memberOffset"},
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
-		{options->all, "--all"}, {options->owners, "--owners"}, {false, NULL}};
+		{options->all && !options->path_given, "--all"}, {options->owners, "--owners"},
+		{false, NULL}};
 	const char *refinement = use_first(refined);
 	if (refinement != NULL && (question == NULL || options->strings || options->types ||
 					  options->leaks || options->path_given))

@@ -21,23 +21,28 @@ bool reach_find_holders(struct reach *reach, reach_select *select, reach_hold *h
 // An object on a way.
 struct reach_step {
 	uint64_t address; // of the object
-	uint64_t size;	  // of its chunk
-	uint64_t offset;  // in the one before, of the pointer to it; not of the first one
+	uint64_t size;	  // that it costs, bytes
+	bool last;	  // the way ends here
+	uint64_t offset;  // of the pointer to the next one; not of the last one
 };
 
 // The shortest way from a root to an object.
 struct reach_path {
-	struct reach_step *steps; // owned; none: the object is lost
-	size_t count;
-	// What holds the first one: a root and the address of the pointer in it, or, if root is
+	bool found; // false: the object is lost
+	// What holds the first object: a root and the address of the pointer in it, or, if root is
 	// NULL, a register of a thread.
 	const struct root *root;
-	uint64_t where;	 // address
-	uint32_t thread; // index
+	uint64_t where;	       // address
+	uint32_t thread;       // index
+	struct search *search; // owned
 };
 
 // Find it for the object that address lies in. False also if it lies in none that is in use. Takes
-// four bytes for each object in use. *ret is the caller's, to be released with reach_path_deinit.
-bool reach_find_path(
+// four bytes for each object in use. *ret is the caller's, to be released with reach_path_deinit,
+// before reach.
+bool reach_path_init(
 	struct reach *reach, uint64_t address, struct error *err, struct reach_path *ret);
 void reach_path_deinit(struct reach_path *path);
+// The next object on the way, from what the root holds to the one asked for. False: there are no
+// more.
+bool reach_path_next(struct reach_path *path, struct reach_step *ret);

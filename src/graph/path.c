@@ -10,6 +10,7 @@
 #include "graph/holders.h"
 #include "graph/internal.h"
 
+// Of an object that a root holds.
 #define NO_PARENT UINT32_MAX
 // More objects than this cannot be numbered.
 #define OBJECTS_MAX ((uint64_t)UINT32_MAX - 1)
@@ -24,13 +25,15 @@ struct level {
 
 struct search {
 	struct reach *reach;
+	struct worker worker;
 	uint32_t *before;  // objects in use before each cell; owned
 	uint32_t *parents; // of each object in use; owned
 	struct level levels[2];
 	struct level *next; // the one that is being filled
 	size_t target;
 	bool found;
-	// While the way is told: the pointer that is looked for.
+	// While the way is told: the next object, and the pointer that is looked for.
+	uint32_t step;
 	size_t wanted;
 	bool seen;
 	uint64_t where;
@@ -187,29 +190,34 @@ static uint64_t step_offset(struct worker *worker, const struct object *from, si
 	return search->where - from->start;
 }
 
-static bool path_tell_steps(struct worker *worker, struct reach_path *ret)
+// Turn the way around: from now on, parents lead from the first object on it to the target. Returns
+// the number of the first one.
+static uint32_t path_reverse(struct search *search)
 {
-	const struct search *search = worker->search;
-	size_t slot = search->target, count = 1;
-	uint32_t number = object_number(search, slot);
-	for (uint32_t i = number; search->parents[i] != NO_PARENT; i = search->parents[i])
-		count++;
-	ret->steps = calloc(count, sizeof *ret->steps);
-	if (ret->steps == NULL)
-		return false;
-	ret->count = count;
-	while (count-- > 0) {
-		const struct object object = worker_object(worker, slot);
-		ret->steps[count].address = object.start;
-		ret->steps[count].size = object.size;
-		number = search->parents[number];
-		if (count == 0)
-			break;
-		const size_t parent = object_slot(search, number);
-		const struct object from = worker_object(worker, parent);
-		ret->steps[count].offset = step_offset(worker, &from, slot);
-		slot = parent;
+	uint32_t now = object_number(search, search->target), after = NO_PARENT;
+	for (;;) {
+		const uint32_t before = search->parents[now];
+		search->parents[now] = after;
+		if (before == NO_PARENT)
+			return now;
+		after = now;
+		now = before;
 	}
+}
+
+bool reach_path_next(struct reach_path *path, struct reach_step *ret)
+{
+	struct search *search = path->search;
+	if (!path->found || search->step == NO_PARENT)
+		return false;
+	const struct object object =
+		worker_object(&search->worker, object_slot(search, search->step));
+	search->step = search->parents[search->step];
+	*ret = (struct reach_step){
+		.address = object.start, .size = object.size, .last = search->step == NO_PARENT};
+	if (!ret->last)
+		ret->offset =
+			step_offset(&search->worker, &object, object_slot(search, search->step));
 	return true;
 }
 
@@ -238,31 +246,24 @@ static void path_tell_root(struct worker *worker, size_t slot, struct reach_path
 	ret->thread = (uint32_t)search->source;
 }
 
-static bool path_find(struct worker *worker, struct reach_path *ret)
+static void path_find(struct search *search, struct reach_path *ret)
 {
-	const struct search *search = worker->search;
-	const struct lookup *lookup = &worker->reach->lookup;
+	struct worker *worker = &search->worker;
 	worker->take = search_take;
 	worker->reach->root = 0;
 	worker->reach->root_at = 0;
 	search_run(worker);
+	ret->found = search->found;
 	if (!search->found)
-		return true;
+		return;
 	worker->take = search_look;
-	if (!path_tell_steps(worker, ret))
-		return false;
-	size_t slot, hint = 0;
-	const struct heap_region *region;
-	if (lookup_locate(lookup, ret->steps[0].address, &hint, &region, &slot))
-		path_tell_root(worker, slot, ret);
-	return true;
+	search->step = path_reverse(search);
+	path_tell_root(worker, object_slot(search, search->step), ret);
 }
 
-bool reach_find_path(
+bool reach_path_init(
 	struct reach *reach, uint64_t address, struct error *err, struct reach_path *ret)
 {
-	struct search search = {0};
-	struct worker worker = {0};
 	const struct heap_region *region;
 	size_t slot, target, hint = 0;
 	*ret = (struct reach_path){0};
@@ -270,23 +271,27 @@ bool reach_find_path(
 		!lookup_resolve(&reach->lookup, address, region, slot, &target))
 		return error_set(err, "%s: 0x%" PRIx64 " is not in an object in use",
 			image_info(reach->image)->path, address);
-	bool ok = search_init(&search, reach) && worker_init(&worker, reach, 0);
-	if (ok) {
-		search.target = target;
-		reach_progress_begin(reach, true);
-		worker.search = &search;
-		ok = path_find(&worker, ret);
+	struct search *search = calloc(1, sizeof *search);
+	if (search == NULL)
+		return error_memory(err);
+	ret->search = search;
+	if (!search_init(search, reach) || !worker_init(&search->worker, reach, 0)) {
+		reach_path_deinit(ret);
+		return error_memory(err);
 	}
-	worker_deinit(&worker);
-	search_deinit(&search);
-	if (ok)
-		return true;
-	reach_path_deinit(ret);
-	return error_memory(err);
+	search->target = target;
+	search->worker.search = search;
+	reach_progress_begin(reach, true);
+	path_find(search, ret);
+	return true;
 }
 
 void reach_path_deinit(struct reach_path *path)
 {
-	free(path->steps);
+	if (path->search != NULL) {
+		worker_deinit(&path->search->worker);
+		search_deinit(path->search);
+		free(path->search);
+	}
 	*path = (struct reach_path){0};
 }

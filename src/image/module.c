@@ -640,6 +640,20 @@ const char *module_state_name(const struct module *module)
 	return module->state == MODULE_OK && module->stripped ? "stripped" : names[module->state];
 }
 
+bool modules_range_has_data(const struct modules *modules, const struct module_range *range)
+{
+	const struct module *module = &modules->list[range->module];
+	if ((range->flags & PF_X) == 0)
+		return true;
+	for (unsigned i = 0; module->loaded && i < module->elf.segment_count; i++) {
+		const struct elf_segment *segment = &module->elf.segments[i];
+		if (segment->type == PT_LOAD && (segment->flags & (PF_W | PF_X)) == 0 &&
+			segment->file_size > 0)
+			return false;
+	}
+	return module->loaded;
+}
+
 const struct module_range *modules_find(const struct modules *modules, uint64_t address)
 {
 	size_t low = 0, high = modules->range_count;

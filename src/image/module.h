@@ -92,5 +92,9 @@ const char *module_state_name(const struct module *module);
 const struct module *modules_locate(const struct modules *modules, const struct module *module,
 	uint64_t address, uint64_t *ret);
 
+// Whether constants and tables can lie in a range, and not instructions alone: linkers that make no
+// segment of their own for constants (gold, GNU ld before 2.31 and with -z noseparate-code, that of
+// most CPUs but x86) put them behind the code.
+bool modules_range_has_data(const struct modules *modules, const struct module_range *range);
 // The range that holds address; NULL if none.
 const struct module_range *modules_find(const struct modules *modules, uint64_t address);

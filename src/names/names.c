@@ -347,7 +347,7 @@ static bool names_find_symbol(struct names *names, uint64_t address, struct symb
 
 // A vtable of Rust has no symbol of its own: a destructor, the size and the alignment of the type,
 // then the methods (rustc, compiler/rustc_middle/src/ty/vtable.rs).
-static bool names_add_rust(struct names *names, const struct module *module, uint64_t address)
+static bool names_add_rust(struct names *names, uint64_t address)
 {
 	static const char prefix[] = "core::ptr::drop_in_place<";
 	const unsigned word = image_info(names->image)->elf_class / 8;
@@ -366,7 +366,6 @@ static bool names_add_rust(struct names *names, const struct module *module, uin
 	text_add(&names->text, "vtable with ");
 	text_add_plain(
 		&names->text, names->options.mangled ? symbol.name : name + strlen("core::ptr::"));
-	names_add_module(names, module);
 	return true;
 }
 
@@ -383,20 +382,26 @@ static void names_add_line(struct names *names, uint32_t index, uint64_t address
 }
 
 // An address in a mapped file.
-static void names_add_address(struct names *names, uint32_t index, uint64_t address, bool code)
+static void names_add_address(struct names *names, uint32_t index, uint64_t address)
 {
 	uint64_t inside;
 	const struct module *module =
 		modules_locate(names->modules, &names->modules->list[index], address, &inside);
+	const struct module_range *range = modules_find(names->modules, address);
+	const bool code = range != NULL && (range->flags & PF_X) != 0;
+	const bool data = range != NULL && modules_range_has_data(names->modules, range);
 	struct symbol symbol;
 	const bool found = names_find_symbol(names, address, &symbol);
 	if (found && symbol.sized)
 		names_add_symbol(names, module, &symbol);
-	else if (!code && module->loaded && !names->options.kinds_only &&
-		 (names_add_class(names, module, address) ||
-			 names_add_rust(names, module, address)))
+	else if (data && module->loaded && !names->options.kinds_only &&
+		 names_add_class(names, module, address))
 		return;
-	else if (found)
+	else if (data && module->loaded && !names->options.kinds_only &&
+		 names_add_rust(names, address)) {
+		names_add_module(names, module);
+		return;
+	} else if (found)
 		names_add_symbol(names, module, &symbol);
 	else {
 		text_add_plain(&names->text, module->name);
@@ -415,8 +420,7 @@ static void names_add_place(struct names *names, uint64_t address)
 	const struct place *place = &names->places.list[index];
 	switch (place->type) {
 	case PLACE_MODULE:
-		names_add_address(names, place->module, address,
-			names->places.spans[index].kind == KIND_CODE);
+		names_add_address(names, place->module, address);
 		return;
 	case PLACE_BREAK:
 		text_add(&names->text, "heap");
@@ -440,11 +444,12 @@ static void names_add_place(struct names *names, uint64_t address)
 // glibc, malloc/malloc.c: the word before an object is its chunk's size, a multiple of two words
 // and at least four, with PREV_INUSE in bit 0, and NON_MAIN_ARENA in bit 2 if a thread's arena has
 // it.
-static bool is_chunk_size(uint64_t value, unsigned word_size)
+uint64_t names_malloc_size(uint64_t value, unsigned word_size)
 {
 	const uint64_t size = value & ~(uint64_t)7;
-	return (value & 3) == 1 && size >= 4 * (uint64_t)word_size &&
-	       size % (2 * (uint64_t)word_size) == 0 && size < (uint64_t)128 * 1024;
+	const bool possible = (value & 3) == 1 && size >= 4 * (uint64_t)word_size &&
+			      size % (2 * (uint64_t)word_size) == 0 && size < (uint64_t)128 * 1024;
+	return possible ? size : 0;
 }
 
 static void names_add_number(struct names *names, uint64_t value)
@@ -453,8 +458,9 @@ static void names_add_number(struct names *names, uint64_t value)
 	const unsigned word = names->kinds.word_size;
 	text_add(&names->text, "%" PRId64,
 		word == 8 ? (int64_t)value : (int64_t)(int32_t)(uint32_t)value);
-	if (is_chunk_size(value, word))
-		text_add(&names->text, ", or malloc size %" PRIu64, value & ~(uint64_t)7);
+	const uint64_t size = names_malloc_size(value, word);
+	if (size != 0)
+		text_add(&names->text, ", or malloc size %" PRIu64, size);
 }
 
 static void names_add_text(struct names *names, uint64_t value)
@@ -549,17 +555,20 @@ struct identity names_identify(struct names *names, uint64_t address)
 		return ret;
 	ret.module = &names->modules->list[range->module];
 	const bool code = (range->flags & PF_X) != 0;
+	const bool data = modules_range_has_data(names->modules, range);
 	struct symbol symbol;
 	const bool found = names_find_symbol(names, address, &symbol) && symbol.sized;
-	if (found && !code && identify_vtable(names, address, &symbol, &ret)) {
+	if (found && data && identify_vtable(names, address, &symbol, &ret)) {
 		// Done.
-	} else if (!found && !code && ret.module->loaded && identify_class(names, address, &ret)) {
+	} else if (!found && data && ret.module->loaded && identify_class(names, address, &ret)) {
 		// Done.
+	} else if (!found && data && ret.module->loaded && names_add_rust(names, address)) {
+		ret.type = IDENTITY_OBJECT;
 	} else if (found) {
 		char *name AUTO_FREE = symbol_display(names, symbol.name);
 		if (name != NULL)
 			text_add_plain(&names->text, name);
-		ret.type = code ? IDENTITY_FUNCTION : IDENTITY_OBJECT;
+		ret.type = code && !symbol.object ? IDENTITY_FUNCTION : IDENTITY_OBJECT;
 		ret.offset = symbol.offset;
 	}
 	ret.name = names->text.bytes;

@@ -48,7 +48,7 @@ enum identity_type {
 	IDENTITY_NONE,	       // nothing is known
 	IDENTITY_CLASS,	       // where the vtable pointers of a class's objects point
 	IDENTITY_CONSTRUCTION, // the same of a base while an object is made or destroyed
-	IDENTITY_OBJECT,       // data with a symbol
+	IDENTITY_OBJECT,       // data with a symbol, or that tell what they are: Rust's vtables
 	IDENTITY_FUNCTION,     // code with a symbol
 };
 
@@ -63,6 +63,9 @@ struct identity {
 
 // Say what an address in a module is. Not thread-safe.
 struct identity names_identify(struct names *names, uint64_t address);
+
+// The size of the chunk that a word is the header of, if it may be one of malloc's; else 0.
+uint64_t names_malloc_size(uint64_t value, unsigned word_size);
 
 // What lies where.
 const struct places *names_places(const struct names *names);

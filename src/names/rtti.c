@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "names/rtti.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +65,7 @@ static enum class_type typeinfo_guess_base(const struct walk *walk, uint64_t add
 	if (!image_read_word(walk->image, address + walk->word, &name))
 		return CLASS_UNKNOWN;
 	const struct module_range *range = modules_find(walk->modules, name);
-	if (range == NULL || (range->flags & PF_X) != 0)
+	if (range == NULL || !modules_range_has_data(walk->modules, range))
 		return CLASS_PLAIN;
 	char *text AUTO_FREE = name_read(walk, address);
 	if (text == NULL)
@@ -184,7 +183,7 @@ static bool value_is_typeinfo(const struct walk *walk, uint64_t value)
 	if (value == 0 || value % walk->word != 0)
 		return false;
 	const struct module_range *range = modules_find(walk->modules, value);
-	return range != NULL && (range->flags & PF_X) == 0;
+	return range != NULL && modules_range_has_data(walk->modules, range);
 }
 
 static bool range_each(const struct walk *walk, const struct module_range *range,
@@ -225,7 +224,7 @@ bool rtti_each(const struct image *image, const struct modules *modules,
 	const struct walk walk = {image, modules, image_info(image)->elf_class / 8, 0};
 	for (size_t i = 0; walk.word != 0 && i < modules->range_count; i++) {
 		const struct module_range *range = &modules->ranges[i];
-		if ((range->flags & PF_X) == 0 && modules->list[range->module].loaded &&
+		if (modules_range_has_data(modules, range) && modules->list[range->module].loaded &&
 			!range_each(&walk, range, visit, context))
 			return false;
 	}

@@ -463,6 +463,7 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	ret->offset = address - entry->start;
 	ret->sized = entry->sized;
 	ret->linkage = entry->linkage;
+	ret->object = ret->name != NULL && GELF_ST_TYPE(symbol.st_info) == STT_OBJECT;
 	return ret->name != NULL;
 }
 

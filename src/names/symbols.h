@@ -37,6 +37,7 @@ struct symbol {
 	uint64_t offset;  // of the address in the symbol
 	bool sized;	  // the symbol has a size, and the address is within
 	bool linkage;	  // it is the symbol\'s entry in the procedure linkage table
+	bool object;	  // it says that it is data
 };
 
 // The symbol that holds an address of the file (address minus bias): the innermost one that has a

@@ -170,7 +170,7 @@ static void csv_list(struct report *report, enum report_list list)
 		[REPORT_LAYOUT] =
 			"offset,value,count,values,skipped,distinct,kind,description,mostly",
 		[REPORT_OWNERS] = "count,offset,name,kind,module,address",
-		[REPORT_PATH] = "address,offset,name,kind,module,size",
+		[REPORT_PATH] = "address,offset,name,kind,module,size,count",
 	};
 	if (report->answers == 0 && !report->list)
 		fprintf(report->stream, "%s%s\n", report->many ? "file," : "", columns[list]);
@@ -253,6 +253,8 @@ static void csv_owner(struct report *report, const struct report_owner *row)
 		fprintf(stream, "%" PRIu64, row->size);
 	else if (owners && row->address != 0)
 		csv_address(report, row->address);
+	if (!owners)
+		fprintf(stream, ",%" PRIu64, row->count);
 	putc('\n', stream);
 }
 

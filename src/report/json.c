@@ -437,14 +437,12 @@ static void json_type_row(struct report *report, const struct report_type *row)
 
 static void json_owner(struct report *report, const struct report_owner *row)
 {
-	json_t *object = json_pack("{so ss so so so}", "name", json_bytes(row->name),	  //
-		"kind", row->kind,							  //
+	json_t *object = json_pack("{so ss so so so so}", "name", json_known(row->name),  //
+		"kind", row->kind, "count", json_number(row->count),			  //
 		"module", row->module[0] != '\0' ? json_bytes(row->module) : json_null(), //
 		"offset", row->offset_known ? json_number(row->offset) : json_null(),	  //
 		"address", row->address != 0 ? json_address(row->address) : json_null());
-	if (report->open == REPORT_OWNERS)
-		json_add(&object, "count", json_number(row->count));
-	else
+	if (report->open == REPORT_PATH)
 		json_add(&object, "size", row->size > 0 ? json_number(row->size) : json_null());
 	json_next(report);
 	json_write(report, object);

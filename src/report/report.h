@@ -227,9 +227,10 @@ struct report_field {
 // What points at objects: a type at an offset, or a place; or a step of the way to one, of which
 // the first is a place and the last is the object itself.
 struct report_owner {
-	const char *name, *kind; // as struct report_type has them, or "register", "stack", ...
+	const char *name, *kind; // as struct report_type has them, or "register", "stack", ...; of
+				 // many steps "repeated", "left-out"
 	const char *module;	 // "" if there is none
-	uint64_t count;		 // pointers; of a step it is not used
+	uint64_t count;		 // pointers; of a way, steps
 	bool offset_known;
 	uint64_t offset;  // bytes, of the pointer in the object
 	uint64_t address; // of an object, or of the pointer in a place; 0: none

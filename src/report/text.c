@@ -342,6 +342,23 @@ static void owner_name(struct report *report, const struct report_owner *row, si
 	fprintf(report->stream, "%s\n", size);
 }
 
+// Steps of a way that have no rows of their own.
+static void text_steps(struct report *report, const struct report_owner *row, bool narrow)
+{
+	const int indent = narrow ? 0 : 2 * (int)report->head->scanned.word_size + 2 + 2 + 7 + 2;
+	const int used = fprintf(report->stream, "%*s... %" PRIu64 " more", indent, "", row->count);
+	char text[32] = "";
+	if (row->name[0] != '\0') {
+		if (row->offset_known)
+			snprintf(text, sizeof text, " +%" PRIu64, row->offset);
+		fputs(": ", report->stream);
+		const size_t room = text_room(report, used > 0 ? (size_t)used + 2 : 0);
+		text_colored(report, "", row->name,
+			room == 0 ? 0 : max_u64(room, strlen(text) + 3) - strlen(text));
+	}
+	fprintf(report->stream, "%s\n", text);
+}
+
 static void text_owner(struct report *report, const struct report_owner *row)
 {
 	const int digits = 2 * (int)report->head->scanned.word_size;
@@ -354,6 +371,10 @@ static void text_owner(struct report *report, const struct report_owner *row)
 	const bool owners = report->open == REPORT_OWNERS;
 	const unsigned all = (owners ? 9 + 2 : 0) + (unsigned)digits + 2 + 2 + 7 + 2;
 	const bool narrow = report->width > 0 && report->width < all + OWNER_ROOM_MIN;
+	if (!owners && row->count > 1) {
+		text_steps(report, row, narrow);
+		return;
+	}
 	if (owners && report->rows == 0) {
 		fprintf(report->stream, "%9s  ", "pointers");
 		if (!narrow)

@@ -56,12 +56,13 @@ static enum telling_kind word_kind(const struct teller *teller, uint64_t word)
 	const struct module_range *range = modules_find(teller->modules, word);
 	if (range == NULL)
 		return TELLING_NONE;
-	if ((range->flags & (PF_X | PF_W)) != 0)
-		return TELLING_POINTER;
-	if (rtti_find(teller->image, teller->modules, word, &rtti)) {
+	if (modules_range_has_data(teller->modules, range) &&
+		rtti_find(teller->image, teller->modules, word, &rtti)) {
 		free(rtti.type);
 		return TELLING_CLASS;
 	}
+	if ((range->flags & (PF_X | PF_W)) != 0)
+		return TELLING_POINTER;
 	return module_writes(&teller->modules->list[range->module], word) ? TELLING_POINTER
 									  : TELLING_CONSTANT;
 }

@@ -17,14 +17,14 @@
 const char *type_kind_name(enum type_kind kind)
 {
 	static const char *const names[TYPE_KIND_COUNT] = {
-		"class", "struct", "unnamed", "text", "none"};
+		"class", "struct", "unnamed", "text", "none", "object"};
 	return names[kind];
 }
 
 const char *type_method_name(enum type_method method)
 {
 	static const char *const names[METHOD_COUNT] = {
-		"none", "chunk", "header", "distance", "element"};
+		"none", "chunk", "header", "distance", "object", "element"};
 	return names[method];
 }
 

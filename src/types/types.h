@@ -20,6 +20,7 @@ enum type_kind {
 	TYPE_UNNAMED, // as either, but what is pointed at has no name
 	TYPE_TEXT,    // a text at a constant offset
 	TYPE_PLAIN,   // nothing of this
+	TYPE_OBJECT,  // of a managed language: what its runtime says
 	TYPE_KIND_COUNT
 };
 
@@ -29,6 +30,7 @@ enum type_method {
 	METHOD_CHUNK,	 // of the chunks in a heap of glibc's malloc
 	METHOD_HEADER,	 // the word before the object, as malloc has it
 	METHOD_DISTANCE, // between neighbours
+	METHOD_OBJECT,	 // the runtime of a managed language says it
 	METHOD_ELEMENT,	 // between neighbours in one chunk, or in one block: arrays
 	METHOD_COUNT
 };

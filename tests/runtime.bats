@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Objects of managed languages by class, against what their runtimes say themselves in the same run.
+
+load lib/common
+
+reader() {
+	local path
+	path=$(dirname "$TOPLEAK")/test-runtime
+	[ -x "$path" ] || skip "make check builds it: $path"
+	echo "$path"
+}
+
+# python_core PYTHON: the core of fixtures/objects.py; its truth is beside it
+python_core() {
+	local version
+	version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	fixture "objects.python$version.core" dump -k @ sh -c "exec $1 '$repo/fixtures/objects.py' 60000 >@.truth"
+}
+
+# compare TRUTH GOT LEAST: the classes with so many objects have the counts of the truth within 0.5 %, and their bytes
+# within 2 %; classes in $differ are not looked at
+compare() {
+	awk -F '\t' -v least="$3" -v differ=" ${differ-} " '
+		FNR == NR { if (!/^#/) { count[$5] = $1; bytes[$5] = $2 } next }
+		$1 >= least && index(differ, " " $3 " ") == 0 {
+			seen++
+			c = count[$3] - $1; b = bytes[$3] - $2
+			if (c < 0) c = -c
+			if (b < 0) b = -b
+			if (c > 0.005 * $1 || b > 0.02 * $2) { print $3 ": " count[$3] + 0 " objects of " $1 ", " bytes[$3] + 0 " bytes of " $2; bad = 1 }
+		}
+		END { if (seen < 5) { print "only " seen + 0 " classes"; bad = 1 } exit bad }' "$2" "$1"
+}
+
+@test "python: counts and bytes of every class that its own tools say" {
+	needs python3
+	local core reader
+	reader=$(reader)
+	core=$(python_core /usr/bin/python3)
+	"$reader" "$core" >"$BATS_TEST_TMPDIR/got"
+	# What the interpreter says of instances without a dictionary leaves out their attributes; constants in code
+	# are not all to be found from within.
+	differ="__main__.Plain __main__.Ring __main__.Outer.Inner tuple"
+	compare "$core.truth" "$BATS_TEST_TMPDIR/got" 1000
+	# Those take their attributes: at least two words.
+	awk -F '\t' '$5 == "__main__.Plain" && $1 == 60000 && $2 >= 60000 * (48 + 16) { found = 1 } END { exit !found }' \
+		"$BATS_TEST_TMPDIR/got"
+}
+
+@test "python: the same classes in the table, and nothing of the interpreter" {
+	needs python3 jq
+	local core
+	core=$(python_core /usr/bin/python3)
+	topleak -0 --types -n 100000 -ojson "$core"
+	is '[.types[] | select(.kind == "object" and (.module | startswith("python 3"))) | {(.name): .count}] | add |
+		.["__main__.Order"] == 60000 and .["__main__.Session"] == 60000 and (has("__main__.Gone") | not)'
+	is '[.types[] | select(.module | test("^(lib)?python3"))] | length == 0'
+	is '.named_bytes <= .heap_bytes'
+	topleak -0 --types -n 20 "$core"
+	contains "$output" "__main__.Order"
+}
+
+@test "python: every version, of composed heaps" {
+	local core=$BATS_TEST_TMPDIR/core reader minor
+	reader=$(reader)
+	for minor in 8 9 10 11 12 13 14; do
+		mkpython "$core" "$minor" >"$core.truth"
+		"$reader" "$core" >"$core.got" 2>/dev/null
+		equal "$(awk -F '\t' '!/^#/ { print $1 "\t" $2 "\t" $5 }' "$core.got" | sort)" "$(sort "$core.truth")"
+		contains "$(head -n 1 "$core.got")" "python 3.$minor:"
+	done
+}
+
+@test "python: a version that is not known is said, and its types are not guessed" {
+	local core=$BATS_TEST_TMPDIR/core
+	mkpython "$core" 13 >/dev/null
+	perl -pi -e 's/python3\.13/python3.99/g' "$core"
+	topleak -0 --types "$core"
+	contains "$stderr" "the objects of python 3.99 are not known: this version is not known yet"
+	contains "$output" "this version is not known yet"
+	lacks "$output" "Order"
+}
+
+@test "python: what grew" {
+	local old=$BATS_TEST_TMPDIR/old new=$BATS_TEST_TMPDIR/new
+	mkpython "$old" 11 >/dev/null
+	mkpython "$new" 12 >/dev/null
+	perl -pi -e 's/python3\.12/python3.11/g' "$new" # another version's heap is not taken for this one's
+	topleak -0 --types --diff "$old" "$new"
+	contains "$output" "python 3.11"
+}
+
+@test "damaged heaps do no harm" {
+	local reader minor core=$BATS_TEST_TMPDIR/core
+	reader=$(reader)
+	for minor in 8 11 12 14; do
+		mkpython "$core" "$minor" >/dev/null
+		limited "$reader" -s "${SEED:-$RANDOM}" -r 150 "$core"
+	done
+}
+
+# java_core NAME OPTION...: of fixtures/Objects.java; CORE.truth is jcmd's histogram, by its columns
+java_core() {
+	needs java javac jcmd
+	local classes=$fixtures/java
+	mkdir -p "$classes"
+	fixture java/Objects.class javac -d "$classes" "$repo/fixtures/Objects.java" >/dev/null
+	fixture "objects.$1.core" java_dump @ "$classes" "${@:2}"
+}
+
+java_dump() (
+	ulimit -c unlimited
+	cd "$(mktemp -d -p "$BATS_TEST_TMPDIR")"
+	mkfifo stop
+	java -Xmx512m "${@:3}" -cp "$2" Objects 50000 <stop >out &
+	exec 9>stop
+	await grep -q ready out
+	jcmd $! GC.class_histogram | awk '$1 ~ /^[0-9]+:$/ { print $2 "\t" $3 "\t" $4 }' >"$1.truth"
+	kill -ABRT $!
+	wait $! || true
+	mv core* "$1"
+)
+
+java_right() {
+	local core reader
+	reader=$(reader)
+	core=$(java_core "$@")
+	"$reader" "$core" >"$BATS_TEST_TMPDIR/got"
+	# What a collector left is counted, too, as by jmap -histo without :live; fillers are of these classes.
+	differ="[I [Ljava.lang.Object; Objects\$Gone"
+	compare "$core.truth" "$BATS_TEST_TMPDIR/got" 2000
+	rm -f "$core"
+}
+
+@test "java: the histogram of jcmd, with each collector" {
+	java_right serial -XX:+UseSerialGC
+	java_right parallel -XX:+UseParallelGC
+	java_right g1 -XX:+UseG1GC
+}
+
+@test "java: without compressed pointers" {
+	java_right wide -XX:-UseCompressedOops -XX:-UseCompressedClassPointers
+}
+
+@test "java: nothing of what the virtual machine compiles with" {
+	needs jq
+	local core
+	core=$(java_core table -XX:+UseSerialGC)
+	topleak -0 --types -n 100000 -ojson "$core"
+	is '[.types[] | select(.module == "libjvm.so")] | length <= 1'
+	is '[.types[] | select(.name == "Objects$Order" and (.module | startswith("java ")) and .count == 50000)] | length == 1'
+	rm -f "$core"
+}
+
+@test "a dump without such a runtime has no row of one" {
+	needs jq
+	topleak -0 --types -n 100000 -ojson "$(leak_core)"
+	is '[.types[] | select(.kind == "object")] | length == 0'
+}
