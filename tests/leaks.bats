@@ -253,11 +253,129 @@ odd-address kept direct"
 	fails --leaks pipe
 }
 
-@test "an allocator that is not known: that is said, and what works" {
+@test "no heap of an allocator that is known: that is said, and what works; nothing is 0 that is not known" {
 	local core=$BATS_TEST_TMPDIR/core
-	mkcore "$core" "pid => 1, signal => 6, segments => [{ vaddr => 0x10000, flags => 6, words => [1 .. 900] }]"
-	topleak -2 --leaks "$core"
-	fails --leaks allocators --types
+	mkcore "$core" 'segments => [{ vaddr => 0x10000000, words => [(7) x 512], flags => 6 }]'
+	topleak -0 --leaks "$core"
+	equal "${lines[-1]}" "lost: not known: no heap of an allocator whose objects are known was found"
+	contains "$stderr" "none of the allocators whose blocks are known"
+	contains "$stderr" --types
+	topleak -0 --leaks -ojson "$core"
+	is '.totals | .allocator == "unknown" and .lost_count == null and .used_count == null and .free_count == null'
+	validate "$repo/share/topleak.schema.json" <<<"$output"
+	topleak -0 --path 0x10000000 "$core"
+	contains "$stderr" "--path: $core: none of the allocators"
+	lacks "$stderr" "is lost"
+	# Plain bytes have no objects, whichever question was asked.
+	echo 0123456789abcdef >"$core"
+	topleak -2 --path 0x10000000 "$core"
+	contains "$stderr" "--path: $core: is read as plain bytes"
+	lacks "$stderr" --leaks
+}
+
+@test "a packed dump: the memory that is needed is said, and is enough" {
+	needs gzip
+	local memory core=$BATS_TEST_TMPDIR/core.gz
+	gzip -1 <"$(lost_core plain 0)" >"$core"
+	topleak -2 --leaks -m 16M "$core"
+	fails --leaks packed "unpack it to a file"
+	memory=$(sed 's/.* use -m \([0-9]*M\),.*/\1/' <<<"$stderr")
+	topleak -0 --leaks -m "$memory" "$core"
+	# Of what was unpacked it is not known what no process ever touched.
+	equal "$(grep -v '^note: ' <<<"$output")" "$("$TOPLEAK" --leaks "$(lost_core plain 0)" | grep -v '^note: ')"
+}
+
+# dies c|c++ SOURCE ARG...: the core of a small program goes to $core
+dies() {
+	core=$BATS_TEST_TMPDIR/core
+	"${CXX:-c++}" -O1 -fno-builtin -U_FORTIFY_SOURCE -x "$1" -o "$BATS_TEST_TMPDIR/program" "${@:3}" - <<<"$2"
+	dump -k "$core" "$BATS_TEST_TMPDIR/program" || skip "the kernel writes no core where it can be read"
+}
+
+@test "a heap that is damaged behind a few objects is not walked, instead of empty" {
+	needs jq
+	dies c '#include <stdlib.h>
+		#include <string.h>
+		int main(void)
+		{
+			char *volatile last = 0;
+			for (int i = 0; i < 4; i++)
+				last = malloc(100);
+			memset(last, 0, 200);
+			abort();
+		}'
+	topleak -0 --leaks -ojson "$core"
+	is '.totals | .breaks == 1 and .used_count == 5 and .unwalked_bytes > 130000 and .unwalked_bytes < 135168'
+	topleak -0 --leaks "$core"
+	contains "$output" "note: the heap is damaged in 1 place"
+}
+
+@test "an arena whose heap was left out of the dump: that is said" {
+	needs jq
+	dies c '#include <stdlib.h>
+		#include <sys/mman.h>
+		#include <unistd.h>
+		int main(void)
+		{
+			char *first = malloc(100);
+			char *page = (char *)((unsigned long)first & -4096ul);
+			madvise(page, (unsigned long)((char *)sbrk(0) - page), MADV_DONTDUMP);
+			abort();
+		}'
+	topleak -0 --leaks -ojson "$core"
+	is '.totals | .arenas_lost == 1 and .used_count == 0 and .unwalked_bytes >= 131072'
+	topleak -0 --leaks "$core"
+	contains "$output" "note: 1 arena of malloc without its heap, which is not in the dump"
+}
+
+@test "blocks that malloc mapped, and nothing else" {
+	needs jq
+	dies c '#include <stdlib.h>
+		#include <string.h>
+		int main(void)
+		{
+			for (int i = 0; i < 60; i++)
+				memset(aligned_alloc(2 << 20, 2 << 20), i + 1, 2 << 20);
+			volatile char stack[65536];
+			memset((char *)stack, 0, sizeof stack);
+			abort();
+		}'
+	topleak -0 --leaks -ojson "$core"
+	# Where the last ones were can be left in a register or below.
+	is '.totals | .allocator == "glibc" and .used_count >= 60 and .lost_count >= 57'
+}
+
+@test "a static program that is position independent: its heap is far from it" {
+	needs jq
+	local path=$BATS_TEST_TMPDIR
+	dies c++ '#include <cstdlib>
+		#include <cstring>
+		struct Leak { virtual ~Leak() {} char bytes[48]; };
+		void *volatile last;
+		int main()
+		{
+			for (int i = 0; i < 5000; i++) {
+				Leak *leak = new Leak;
+				memset(leak->bytes, 1, sizeof leak->bytes);
+				last = leak;
+			}
+			abort();
+		}' -static-pie
+	# What comes before the first object is as long as the path.
+	for _ in 1 2 3 4 5 6 7 8; do
+		topleak -0 --leaks -ojson "$core"
+		is '[.types[] | select(.name == "Leak") | .count][0] >= 4998'
+		is '.memory.heap > 300000'
+		path+=/123
+		mkdir -p "$path"
+		cp "$BATS_TEST_TMPDIR/program" "$path/"
+		dump -k "$core" "$path/program"
+	done
+	if command -v gdb >/dev/null; then
+		dump -g "$core" "$path/program"
+		topleak -0 --leaks -ojson "$core"
+		is '[.types[] | select(.name == "Leak") | .count][0] >= 4998'
+	fi
 }
 
 @test "--redact shows no text of the memory" {

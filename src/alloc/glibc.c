@@ -128,6 +128,24 @@ static void front_check(struct glibc *glibc, uint64_t start, uint64_t first, uin
 	heap->outside += first - min_u64(first, start + lost);
 }
 
+// Where the chain of a heap from `from` to `to` should begin, which is damaged so early that there
+// is none to be found: the main arena says that its top is in it, and how much it has. False if the
+// heap is not malloc's.
+static bool front_guess(const struct glibc *glibc, uint64_t from, uint64_t to, uint64_t *ret)
+{
+	const uint64_t unit = 2 * (uint64_t)glibc->chains.word;
+	for (size_t i = 0; i < glibc->arenas.count; i++) {
+		const struct arena *arena = &glibc->arenas.list[i];
+		if (arena->further || arena->top < from || arena->top >= to)
+			continue;
+		const bool whole = arena->in_one && arena->system <= to - from &&
+				   arena->system >= to - arena->top;
+		*ret = whole ? to - arena->system / unit * unit : from;
+		return true;
+	}
+	return false;
+}
+
 static bool break_add(struct glibc *glibc, uint64_t start, uint64_t end)
 {
 	const struct stretch stretch = {end, 0};
@@ -138,11 +156,14 @@ static bool break_add(struct glibc *glibc, uint64_t start, uint64_t end)
 		if (at != start)
 			search = from;
 		at = to;
-		if (!chain_search(&glibc->window, &stretch, search, to, &first)) {
+		if (chain_search(&glibc->window, &stretch, search, to, &first)) {
+			front_check(glibc, from, first, to);
+		} else if (front_guess(glibc, from, to, &first)) {
+			glibc->heap->outside += first - from;
+		} else {
 			glibc->heap->outside += to - from;
 			continue;
 		}
-		front_check(glibc, from, first, to);
 		if (!chain_add(glibc, HEAP_MAIN, first, to, stretch))
 			return false;
 	}
@@ -458,7 +479,7 @@ static bool places_probe(struct glibc *glibc)
 		if (!glibc->arenas.list[i].further && glibc->arenas.list[i].system != 0)
 			claimed = glibc->arenas.list[i].system;
 	// Not all of the main heap was found.
-	const bool main = main_bytes < claimed;
+	const bool main = glibc->heap->arenas > 0 && main_bytes < claimed;
 	glibc->segment = 0;
 	for (size_t i = 0; i < places->count; i++) {
 		const struct span *span = &places->spans[i];
@@ -512,6 +533,51 @@ static bool arenas_learn(struct glibc *glibc)
 	return true;
 }
 
+// Whether a region holds address.
+static bool regions_have(const struct heap *heap, uint64_t address)
+{
+	for (size_t i = 0; i < heap->region_count; i++) {
+		const struct heap_region *region = &heap->regions[i];
+		if (address - (region->start - region->lead) <
+			region->end - (region->start - region->lead))
+			return true;
+	}
+	return false;
+}
+
+// A top that is in no heap that was found: the break is where nobody looked, or the heap is not in
+// the dump. What the arena has from the system is missing then.
+static bool tops_add(struct glibc *glibc)
+{
+	struct heap *heap = glibc->heap;
+	for (size_t i = 0; i < glibc->arenas.count; i++) {
+		const struct arena *arena = &glibc->arenas.list[i];
+		const struct image_segment *segment =
+			image_segment_at(glibc->chains.image, arena->top);
+		if (arena->top == 0 || regions_have(heap, arena->top))
+			continue;
+		const uint64_t missing = heap->missing;
+		size_t place;
+		glibc->segment = 0;
+		if (!arena->further && segment != NULL && segment->present > 0 &&
+			places_find(glibc->places, arena->top, &place) &&
+			(glibc->places->list[place].type == PLACE_ANON ||
+				glibc->places->list[place].type == PLACE_BLOCKS) &&
+			!break_add(glibc,
+				max_u64(segment->address, glibc->places->spans[place].start),
+				glibc->places->spans[place].end))
+			return false;
+		if (regions_have(heap, arena->top))
+			continue;
+		heap->arenas_lost++;
+		// What other heaps lack was counted already.
+		heap->missing = max_u64(missing, heap->missing);
+		if (heap->missing < arena->system)
+			heap->missing = arena->system;
+	}
+	return true;
+}
+
 static bool regions_find(struct glibc *glibc)
 {
 	glibc->heap->breaks = calloc(HEAP_BREAKS_MAX, sizeof *glibc->heap->breaks);
@@ -521,10 +587,16 @@ static bool regions_find(struct glibc *glibc)
 	for (size_t i = 0; i < glibc->arenas.heaps.count; i++)
 		if (!arena_heap_add(glibc, glibc->arenas.heaps.list[i]))
 			return false;
-	if (glibc->count == 0 && glibc->heap->arenas == 0)
+	// An arena that was never used is in every program; but all that it asked for may have been
+	// mapped block by block.
+	if (glibc->count == 0 && glibc->heap->arenas == 0 &&
+		(glibc->arenas.count == 0 || glibc->other_count > 0))
 		return true;
-	glibc->heap->allocator = HEAP_GLIBC;
-	return places_probe(glibc);
+	if (!places_probe(glibc) || !tops_add(glibc))
+		return false;
+	if (glibc->heap->region_count > glibc->other_count || glibc->heap->arenas > 0)
+		glibc->heap->allocator = HEAP_GLIBC;
+	return true;
 }
 
 // A live process goes on: what it takes from the tops of its arenas from now on is young.

@@ -119,6 +119,7 @@ struct heap {
 	struct heap_break *breaks; // sorted by address; the first HEAP_BREAKS_MAX; owned
 	size_t break_count;	   // of all
 	size_t arenas;		   // in use whose structures were found
+	size_t arenas_lost;	   // of these, whose heap was not found
 	size_t caches;		   // of threads, that hold chunks
 	size_t lists_broken;	   // free lists that did not end as they should
 	// What the allocator says that it has from the system, without mapped chunks: bytes; 0 if

@@ -76,6 +76,8 @@ bool answer_path(struct dump *dump, struct report *report, struct error *err);
 // Look for names now: needed before the memory is read. False where that cannot be, with an error
 // that names option.
 bool dump_names(struct dump *dump, const char *option, struct error *err);
+// Of what comes packed or through a pipe: the --memory with which it could be read at any address.
+uint64_t dump_memory_needed(const struct dump *dump);
 // Fill in what the row's value is, unless no descriptions are wanted, and whether --redact forbids
 // to show it. The text lives until the next call.
 void dump_describe(struct dump *dump, struct report_word *row);

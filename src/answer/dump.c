@@ -16,6 +16,14 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+// Such a part of --memory is for what must be read in order.
+#define IN_ORDER_SHARE 4
+
+uint64_t dump_memory_needed(const struct dump *dump)
+{
+	return IN_ORDER_SHARE * image_memory_needed(dump->image);
+}
+
 static bool dump_open_image(struct dump *dump, const char *path, struct error *err)
 {
 	const struct options *options = dump->options;
@@ -26,7 +34,7 @@ static bool dump_open_image(struct dump *dump, const char *path, struct error *e
 		.raw = options->raw,
 		.offset = options->offset,
 		.limit = options->limit,
-		.memory = options->memory / 4,
+		.memory = options->memory / IN_ORDER_SHARE,
 		.keep = !options->no_names || options->kinds != 0,
 		.pid = (int64_t)options->pid,
 		.registers = options->leaks || options->owners || options->path_given,

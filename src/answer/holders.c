@@ -72,7 +72,7 @@ bool answer_owners(struct dump *dump, struct report *report, struct error *err)
 	if (ok) {
 		const struct report_found found = {.count = owners.objects,
 			.lost = owners.lost,
-			.lost_known = true,
+			.lost_known = leaks.heap.allocator != HEAP_UNKNOWN,
 			.unknown = reach_partial(leaks.reach)};
 		head_report(dump, words.values[0], &found, &head.head, report);
 		if (found.unknown)
@@ -211,7 +211,8 @@ bool answer_path(struct dump *dump, struct report *report, struct error *err)
 	struct reach_path path = {0};
 	struct dump_head head = {0};
 	bool ok = leaks_reach(dump, "--path", err, &leaks) &&
-		  reach_path_init(leaks.reach, address, err, &path) &&
+		  (leaks.heap.allocator == HEAP_UNKNOWN ||
+			  reach_path_init(leaks.reach, address, err, &path)) &&
 		  dump_head_init(
 			  dump, "path", words_of(dump), reach_partial(leaks.reach), err, &head);
 	if (ok) {
@@ -220,7 +221,7 @@ bool answer_path(struct dump *dump, struct report *report, struct error *err)
 		report_list(report, REPORT_PATH);
 		if (path.found)
 			ok = path_report(dump, &path, report, err);
-		else if (!reach_partial(leaks.reach))
+		else if (!reach_partial(leaks.reach) && leaks.heap.allocator != HEAP_UNKNOWN)
 			diag_warn(dump->diag,
 				"%s: the object at 0x%" PRIx64 " is lost: nothing reaches it",
 				image_info(dump->image)->path, address);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "answer/leaks.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "answer/answer.h"
@@ -41,13 +42,22 @@ static bool leaks_walk(struct dump *dump, const char *option, struct early_reade
 		.watch = reader->watch,
 		.begin = walk_begins,
 		.context = reader};
+	if (info->in_order)
+		return error_usage(err,
+			"%s: %s comes %s, and its heap cannot be walked in order; use -m %" PRIu64
+			"M, which has room for all of it, or %s",
+			option, info->path, info->packing != NULL ? "packed" : "through a pipe",
+			(dump_memory_needed(dump) >> 20) + 1,
+			info->packing != NULL ? "unpack it to a file first"
+					      : "save it to a file first");
 	if (!heap_walk(dump->image, names_places(dump->names), &options, err, &leaks->heap))
 		return false;
-	return leaks->heap.allocator != HEAP_UNKNOWN ||
-	       error_usage(err,
-		       "%s: %s: none of the allocators whose blocks are known has a heap in it; "
-		       "--types works with all",
-		       option, info->path);
+	if (leaks->heap.allocator == HEAP_UNKNOWN)
+		diag_warn(dump->diag,
+			"%s: %s: none of the allocators whose blocks are known has a heap in it: "
+			"glibc, jemalloc, tcmalloc, mimalloc; --types works with all",
+			option, info->path);
+	return true;
 }
 
 bool leaks_reach(struct dump *dump, const char *option, struct error *err, struct leaks *leaks)
@@ -66,8 +76,8 @@ bool leaks_reach(struct dump *dump, const char *option, struct error *err, struc
 	if (!dump_names(dump, option, err))
 		return false;
 	if (!names_has_addresses(dump->names))
-		return error_usage(err,
-			"--leaks: %s: is read as plain bytes, which have no objects", info->path);
+		return error_usage(err, "%s: %s: is read as plain bytes, which have no objects",
+			option, info->path);
 	const bool ok =
 		leaks_walk(dump, option, &reader, err, leaks) &&
 		reach_create(dump->image, names_modules(dump->names), names_places(dump->names),
@@ -126,17 +136,20 @@ static struct report_leaks totals_of(const struct dump *dump, const struct leaks
 		.lost_bytes = leaks->result.named_bytes,
 		.used_count = heap->in_use.count,
 		.used_bytes = heap->in_use.bytes,
+		.free_count = heap->binned.count + heap->fast.count + heap->cached.count,
 		.free_bytes = heap->binned.bytes + heap->fast.bytes + heap->cached.bytes,
 		.unwalked_bytes = heap->broken + heap->missing,
 		.breaks = heap->break_count,
 		.break_address = heap->break_count > 0 ? heap->breaks[0].address : 0,
 		.unread_bytes = reach_unread(leaks->reach),
-		.allocator = heap_allocator_name(heap->allocator),
+		.arenas_lost = heap->arenas_lost,
+		.allocator = heap->allocator != HEAP_UNKNOWN ? heap_allocator_name(heap->allocator)
+							     : NULL,
 		.exact = dump->options->exact_pointers,
 		.foreign_bytes = reach_foreign(leaks->reach),
 		.roots_missing = reach_lacks_roots(leaks->reach),
-		.lost_unknown = leaks->result.partial,
-		.used_unknown = heap->partial,
+		.lost_unknown = leaks->result.partial || heap->allocator == HEAP_UNKNOWN,
+		.used_unknown = heap->partial || heap->allocator == HEAP_UNKNOWN,
 	};
 	for (size_t i = 0; i < leaks->result.count; i++) {
 		ret.direct_count += leaks->result.list[i].direct;
@@ -156,7 +169,7 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 	bool ok = table_load_old(dump, "leaks", leaks_find_old, err, &saved) &&
 		  leaks_reach(dump, "--leaks", err, &leaks) && leaks_group(dump, err, &leaks) &&
 		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
-	if (ok && reach_lacks_roots(leaks.reach))
+	if (ok && leaks.heap.allocator != HEAP_UNKNOWN && reach_lacks_roots(leaks.reach))
 		diag_warn(dump->diag,
 			"%s: the program's data, or all stacks, are not in the dump: most objects "
 			"seem to be lost for want of them, and this cannot be told from a leak",

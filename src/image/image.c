@@ -353,6 +353,20 @@ const struct image_info *image_info(const struct image *image)
 	return &image->info;
 }
 
+// Headers of sections may follow the memory.
+#define BEHIND_MEMORY ((uint64_t)1 << 20)
+
+uint64_t image_memory_needed(const struct image *image)
+{
+	const struct image_info *info = &image->info;
+	uint64_t size = info->file_size != FILE_SIZE_UNKNOWN ? info->file_size : 0;
+	for (size_t i = 0; i < info->segment_count; i++)
+		size = max_u64(
+			size, add_saturated(info->segments[i].offset, info->segments[i].present));
+	// See stream_open: a half is for the beginning, here all of it.
+	return 2 * min_u64(add_saturated(size, BEHIND_MEMORY), UINT64_MAX >> 8) + SEQUENCE_MEMORY;
+}
+
 // The number of segments that begin at address or before.
 static size_t segments_up_to(const struct image_info *info, uint64_t address)
 {

@@ -60,6 +60,9 @@ struct image_process {
 	size_t registers_count;
 	struct image_mapping *mappings; // sorted by start
 	size_t mapping_count;
+	// Of a live process: the memory that grows with brk(2), as the kernel says; both 0:
+	// unknown.
+	uint64_t break_start, break_end;
 	const unsigned char
 		*auxv;	  // AT_* pairs of two words each, in the dump's order; NULL if absent
 	size_t auxv_size; // in bytes
@@ -128,6 +131,10 @@ void image_finish(struct image *image, struct diag *diag);
 // and a live process count as unchanged.
 bool image_unchanged(const struct image *image, struct error *err);
 const struct image_info *image_info(const struct image *image);
+
+// Of what must be read in order: how much of image_options.memory would keep all of it, so that
+// it could be read at any address; in bytes.
+uint64_t image_memory_needed(const struct image *image);
 
 // Read up to size bytes of memory at address into buffer. Returns the number of bytes that the
 // dump has there without a gap; 0 if none. Thread-safe. Of a pipe, and of what is unpacked, only

@@ -270,6 +270,11 @@ static bool live_read_segments(const struct live *live, struct image *image, str
 		if (area->start >= FILE_SIZE_UNKNOWN)
 			continue;
 		const uint64_t saved = live_saved(live, &image->file, area, filter);
+		if (strcmp(area->path, "[heap]") == 0) {
+			if (info->process.break_start == 0)
+				info->process.break_start = area->start;
+			info->process.break_end = area->end;
+		}
 		info->segments[info->segment_count++] = (struct image_segment){
 			.address = area->start,
 			.size = area->end - area->start,

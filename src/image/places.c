@@ -12,6 +12,7 @@
 // The heap begins at a random distance behind the program: 32 MiB on x86, 1 GiB on others
 // (arch_randomize_brk in Linux).
 #define BREAK_DISTANCE_MAX ((uint64_t)1 << 30)
+#define POWERPC_BREAK ((uint64_t)1 << 40)
 // What follows the program in its last segment, if it is smaller, is what pages of 64 KiB have left
 // of its uninitialized data.
 #define BREAK_REST_MIN ((uint64_t)64 << 10)
@@ -37,6 +38,8 @@ struct builder {
 	struct stack *stacks; // sorted by pointer; owned
 	size_t stack_count;
 	uint64_t program_end; // address behind the main program; 0: unknown
+	// Where the heap begins, if it is not behind the program; 0: it is behind.
+	uint64_t break_least, break_most;
 	uint64_t break_start, break_end;
 	size_t blocks_left, arenas_left;
 };
@@ -216,12 +219,44 @@ static bool piece_is_break(struct builder *builder, const struct piece *piece)
 	// Parts of the heap can have been given other properties; they still follow each other.
 	if (builder->break_start != 0)
 		return piece->start == builder->break_end;
-	if (piece->start < builder->program_end ||
-		piece->start - builder->program_end > BREAK_DISTANCE_MAX ||
-		(piece->rest && piece->end - piece->start < BREAK_REST_MIN))
+	const struct image_process *process = &image_info(builder->image)->process;
+	uint64_t least = builder->program_end, most = add_saturated(least, BREAK_DISTANCE_MAX);
+	if (process->break_start != 0) {
+		least = process->break_start;
+		most = process->break_end - 1;
+	} else if (builder->break_least != 0) {
+		least = builder->break_least;
+		most = builder->break_most;
+	}
+	if (piece->start < least || piece->start > most ||
+		(piece->rest && piece->end - piece->start < BREAK_REST_MIN &&
+			process->break_start == 0))
 		return false;
 	builder->break_start = piece->start;
 	return true;
+}
+
+// Where the kernel put the break, if that is not behind the program.
+static void break_expect(struct builder *builder)
+{
+	const struct module *program = builder->modules->main;
+	const struct image_info *info = image_info(builder->image);
+	uint64_t base;
+	// Linux, arch/powerpc/mm/book3s64/hash_utils.c (before 6.1 kernel/process.c),
+	// arch_randomize_brk: not below 1 TiB, where segments of that size begin.
+	if (info->machine == EM_PPC64 && builder->program_end < POWERPC_BREAK) {
+		builder->break_least = POWERPC_BREAK;
+		builder->break_most = POWERPC_BREAK + BREAK_DISTANCE_MAX;
+	}
+	// Linux, fs/binfmt_elf.c, load_elf_binary: a program that is position independent and needs
+	// no dynamic linker is mapped where libraries are, and the break is where other programs
+	// would be: two thirds of the addresses, far below.
+	if (program->loaded && program->elf.type == ET_DYN && info->elf_class == 64 &&
+		elf_segment_find(&program->elf, PT_INTERP) == NULL &&
+		(!auxv_find(info, AT_BASE, &base) || base == 0)) {
+		builder->break_least = program->start / 2;
+		builder->break_most = program->start;
+	}
 }
 
 static bool piece_add(struct builder *builder, const struct piece *piece)
@@ -326,8 +361,10 @@ bool places_init(const struct image *image, const struct modules *modules, struc
 	const struct image_info *info = image_info(image);
 	if (info->format != IMAGE_ELF_CORE || info->overridden)
 		return true;
-	if (modules->main != NULL)
+	if (modules->main != NULL) {
 		builder.program_end = modules->main->end;
+		break_expect(&builder);
+	}
 	const bool done = stacks_init(&builder) && places_walk(&builder);
 	free(builder.stacks);
 	if (done)

@@ -134,9 +134,10 @@ static json_t *json_leaks(const struct report_types *types)
 {
 	const struct report_leaks *leaks = types->leaks;
 	const bool lost = !leaks->lost_unknown, used = !leaks->used_unknown;
-	return json_pack("{so so so so so so so so so so so so so so so so sb sb sb}",	       //
-		"types", json_number(types->types),					       //
-		"allocator", json_bytes(leaks->allocator),				       //
+	return json_pack("{so so so so so so so so so so so so so so so so so so sb sb sb}", //
+		"types", json_number(types->types),					     //
+		"allocator",
+		json_bytes(leaks->allocator != NULL ? leaks->allocator : "unknown"),	       //
 		"lost_count", json_or_null(lost, leaks->lost_count),			       //
 		"lost_bytes", json_or_null(lost, leaks->lost_bytes),			       //
 		"direct_count", json_or_null(lost, leaks->direct_count),		       //
@@ -145,11 +146,13 @@ static json_t *json_leaks(const struct report_types *types)
 		"indirect_bytes", json_or_null(lost, leaks->lost_bytes - leaks->direct_bytes), //
 		"used_count", json_or_null(used, leaks->used_count),			       //
 		"used_bytes", json_or_null(used, leaks->used_bytes),			       //
+		"free_count", json_or_null(used, leaks->free_count),			       //
 		"free_bytes", json_or_null(used, leaks->free_bytes),			       //
 		"unwalked_bytes", json_or_null(used, leaks->unwalked_bytes),		       //
 		"breaks", json_or_null(used, leaks->breaks),				       //
 		"break_address",
 		used && leaks->breaks > 0 ? json_address(leaks->break_address) : json_null(), //
+		"arenas_lost", json_or_null(used, leaks->arenas_lost),			      //
 		"unread_bytes", json_or_null(lost, leaks->unread_bytes),		      //
 		"foreign_bytes", json_or_null(used, leaks->foreign_bytes),		      //
 		"exact_pointers", leaks->exact, "roots_missing", leaks->roots_missing,

@@ -80,12 +80,13 @@ struct report_leaks {
 	uint64_t lost_count, lost_bytes;
 	uint64_t direct_count, direct_bytes; // of these, no other lost object points at them
 	uint64_t used_count, used_bytes;     // all that was not freed
-	uint64_t free_bytes;		     // of the heap
+	uint64_t free_count, free_bytes;     // blocks of the heap
 	uint64_t unwalked_bytes;	     // that look like heap, but could not be walked
 	uint64_t breaks;		     // places where a heap is damaged
 	uint64_t break_address;		     // the first one
+	uint64_t arenas_lost;		     // arenas whose heaps were not found
 	uint64_t unread_bytes;	// that could not be read: what they point at may seem to be lost
-	const char *allocator;	// "glibc"
+	const char *allocator;	// "glibc"; NULL: no heap of one that is known was found
 	bool exact;		// pointers to the inside of objects were left out
 	uint64_t foreign_bytes; // of anonymous memory that is not the allocator's
 	bool roots_missing;	// the dump has not what all is reached from

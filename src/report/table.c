@@ -306,6 +306,12 @@ static void table_leaks(const struct report *report, const struct report_types *
 {
 	const struct report_leaks *leaks = types->leaks;
 	const uint64_t indirect = leaks->lost_count - leaks->direct_count;
+	if (leaks->allocator == NULL) {
+		fputs("lost: not known: no heap of an allocator whose objects are known was "
+		      "found\n",
+			stream);
+		return;
+	}
 	if (leaks->lost_unknown) {
 		fputs("lost: not known: interrupted before it was found out", stream);
 		if (!leaks->used_unknown)
@@ -333,6 +339,14 @@ static void table_leaks(const struct report *report, const struct report_types *
 			": what was overwritten may hold pointers, and what is not walked is "
 			"missing here\n",
 			leaks->breaks, leaks->breaks == 1 ? "" : "s", leaks->break_address);
+	if (leaks->arenas_lost > 0)
+		fprintf(stream,
+			"note: %" PRIu64
+			" arena%s of malloc without %s, which %s not in the dump or "
+			"not recognized: what is in there counts neither as in use nor as lost\n",
+			leaks->arenas_lost, leaks->arenas_lost == 1 ? "" : "s",
+			leaks->arenas_lost == 1 ? "its heap" : "their heaps",
+			leaks->arenas_lost == 1 ? "is" : "are");
 	const uint64_t malloced = leaks->used_bytes + leaks->free_bytes + leaks->unwalked_bytes;
 	if (leaks->foreign_bytes > FOREIGN_MIN && leaks->foreign_bytes > malloced / 9)
 		fprintf(stream,
