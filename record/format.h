@@ -80,7 +80,7 @@ struct record_header {
 
 // A call: the return address in a caller, whose own caller is the parent.
 struct record_node {
-	uint64_t pc;
+	uint64_t pc;	 // of an instruction that a signal interrupted: that address + 1
 	uint32_t parent; // index of the node of its caller; 0: there is none
 	uint32_t module; // index + 1 of the module at the time; 0: by the address
 };
@@ -88,7 +88,8 @@ struct record_node {
 // Where blocks were allocated. Bytes are as requested. In sampled mode allocations, frees and their
 // bytes are estimates: each sampled block of S bytes stands for 1 / (1 - exp(-max(S, 1) / mean))
 // blocks, unless its stack is recorded in full.
-#define RECORD_STACK_FULL 1U
+#define RECORD_STACK_FULL 1U // its blocks are counted as they are, also where the rest is sampled
+#define RECORD_STACK_MAPPING 2U // its blocks come from mmap, not from an allocator
 struct record_stack {
 	uint32_t node;		// of the call of malloc
 	uint32_t flags;		// RECORD_STACK_*
@@ -98,7 +99,8 @@ struct record_stack {
 	uint64_t temporary; // blocks that their thread freed before it allocated another one
 	uint64_t largest;   // block, bytes
 	// What was in use at the peak: these if peak_number is the header's, else what is in use
-	// now.
+	// now, without the changes of threads; and in both cases the changes of threads whose own
+	// peak_number is not the header's. Exact if one thread runs.
 	uint64_t peak_bytes, peak_blocks, peak_number;
 	uint64_t first, last; // nanoseconds: of the first and the last allocation, about
 };
@@ -120,17 +122,22 @@ struct record_granule {
 	uint32_t chunk;	 // + 1; 0: not there yet
 };
 
-// A block that begins at this multiple of 16.
+// A block that begins at this multiple of 16. Larger ones than fit are among RECORD_BLOCKS.
 struct record_slot {
-	uint32_t stack; // index; 0: none
-	uint32_t size;	// requested, bytes
+	uint64_t stack : 22; // index; 0: none
+	uint64_t size : 16;  // requested, bytes
+	uint64_t born : 26;  // units of RECORD_BORN_UNIT milliseconds; the greatest value: then or
+			     // later
 };
+#define RECORD_BORN_UNIT 100
 
 // What a thread counted and has not passed on to the stacks yet.
 struct record_change {
 	uint32_t stack; // index; 0: no entry
 	uint32_t blocks, freed_blocks, temporary;
 	uint64_t bytes, freed_bytes;
+	uint64_t largest;     // block, bytes
+	uint64_t peak_number; // the header's when this was changed last
 };
 #define RECORD_CHANGES 512
 struct record_thread {
