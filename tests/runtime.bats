@@ -56,7 +56,7 @@ compare() {
 	is '[.types[] | select(.kind == "object" and (.module | startswith("python 3"))) | {(.name): .count}] | add |
 		.["__main__.Order"] == 60000 and .["__main__.Session"] == 60000 and (has("__main__.Gone") | not)'
 	is '[.types[] | select(.module | test("^(lib)?python3"))] | length == 0'
-	is '.named_bytes <= .heap_bytes'
+	is '.totals.named_bytes <= .totals.heap_bytes'
 	topleak -0 --types -n 20 "$core"
 	contains "$output" "__main__.Order"
 }
@@ -151,6 +151,39 @@ java_right() {
 	is '[.types[] | select(.module == "libjvm.so")] | length <= 1'
 	is '[.types[] | select(.name == "Objects$Order" and (.module | startswith("java ")) and .count == 50000)] | length == 1'
 	rm -f "$core"
+}
+
+# node_core: of fixtures/objects.js; CORE.truth is what is in its snapshot
+node_core() {
+	needs node
+	fixture objects.node.core node_dump @
+}
+
+node_dump() {
+	dump -k "$1" node --expose-gc "$repo/fixtures/objects.js" 40000 "$1.heapsnapshot"
+	snapshot.js "$1.heapsnapshot" >"$1.truth"
+	rm -f "$1.heapsnapshot"
+}
+
+@test "v8: what its own snapshot of the heap says" {
+	local core reader
+	reader=$(reader)
+	core=$(node_core)
+	"$reader" "$core" >"$BATS_TEST_TMPDIR/got"
+	# A few thousand of these are node's own, and not all in the snapshot.
+	differ="Object symbol function_(anonymous)"
+	compare <(sed 's/function (anonymous)/function_(anonymous)/' "$core.truth" | grep -v 'system / ') "$BATS_TEST_TMPDIR/got" 3900
+}
+
+@test "v8: the same classes in the table, and node's own C++ classes beside them" {
+	needs jq
+	local core
+	core=$(node_core)
+	topleak -0 --types -n 100000 -ojson "$core"
+	is '[.types[] | select(.kind == "object" and (.module | startswith("v8 "))) | {(.name): .count}] | add |
+		(.["Derived"] - 20000 | fabs) < 100 and (.["Late"] - 4000 | fabs) < 20 and .["function named"] == 40000'
+	is '[.types[] | select(.kind == "class" and .module == "node")] | length > 10'
+	is '.totals.named_bytes <= .totals.heap_bytes'
 }
 
 @test "a dump without such a runtime has no row of one" {

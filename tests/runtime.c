@@ -5,6 +5,8 @@
 //   runtime [-j THREADS] CORE    prints a line for each runtime and each of its classes: count, bytes
 //                                and size (- if they differ) of its objects, an address, its name
 //
+//   runtime -t NAME CORE         prints address, size and name of each object of a class; * is all
+//
 //   runtime [-s SEED] -r CASES CORE    damages random words of a copy of the core, in memory, each time
 //                                      anew, and looks only whether it comes through
 #include <fcntl.h>
@@ -73,21 +75,28 @@ static uint64_t damage_word(const unsigned char *bytes, size_t words)
 	}
 }
 
-static bool core_read(const char *path, const struct runtime_options *options, struct diag *diag,
-	struct runtimes *ret)
+static void object_print(void *context, uint64_t address, uint64_t size, const char *name)
+{
+	(void)context;
+	printf("0x%" PRIx64 "\t%" PRIu64 "\t%s\n", address, size, name);
+}
+
+static bool core_read(const char *path, const struct runtime_options *options, const char *wanted,
+	struct diag *diag, struct runtimes *ret)
 {
 	struct error err = {0};
 	struct image *image = NULL;
 	struct names *names = NULL;
 	const struct image_options image_options = {.memory = 64 << 20};
 	const struct names_options names_options = {0};
+	const struct runtime_watch watch = {.name = wanted != NULL && strcmp(wanted, "*") != 0 ? wanted : NULL, .object = object_print};
 	const bool ok = image_open(path, &image_options, diag, &err, &image) &&
 			names_create(image, &names_options, diag, &err, &names) &&
 			runtimes_find(image, names_modules(names), names_places(names), options,
-				NULL, &err, ret);
+				wanted != NULL ? &watch : NULL, &err, ret);
 	if (!ok)
 		diag_error(diag, &err);
-	else if (diag->stream == stderr)
+	else if (diag->stream == stderr && wanted == NULL)
 		for (size_t i = 0; i < ret->count; i++)
 			runtime_print(&ret->list[i]);
 	if (ok)
@@ -132,7 +141,7 @@ static int cases_run(
 			memcpy(bytes + 8 * places[k], &word, 8);
 		}
 		struct runtimes runtimes;
-		core_read(copy, options, diag, &runtimes);
+		core_read(copy, options, NULL, diag, &runtimes);
 		for (unsigned k = 0; k < count; k++)
 			memcpy(bytes + 8 * places[k], whole + 8 * places[k], 8);
 	}
@@ -144,13 +153,16 @@ int main(int argc, char **argv)
 {
 	struct runtime_options options = {.threads = 2};
 	unsigned cases = 0;
+	const char *wanted = NULL;
 	int option;
 	random_state = 4711;
-	while ((option = getopt(argc, argv, "j:r:s:")) != -1)
+	while ((option = getopt(argc, argv, "j:r:s:t:")) != -1)
 		if (option == 'j')
 			options.threads = (unsigned)atoi(optarg);
 		else if (option == 'r')
 			cases = (unsigned)atoi(optarg);
+		else if (option == 't')
+			wanted = optarg;
 		else if (option == 's')
 			random_state = strtoull(optarg, NULL, 10) | 1;
 		else
@@ -167,7 +179,7 @@ int main(int argc, char **argv)
 	if (cases > 0)
 		ok = cases_run(argv[optind], cases, &options, &diag) == 0;
 	else
-		ok = core_read(argv[optind], &options, &diag, &runtimes);
+		ok = core_read(argv[optind], &options, wanted, &diag, &runtimes);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	if (getenv("RUNTIME_TIME") != NULL)
 		fprintf(stderr, "%.2f s\n",

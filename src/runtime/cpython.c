@@ -777,7 +777,7 @@ static bool python_find(
 		scan->lost = scan->runtime->doubt == NULL;
 		return true;
 	}
-	scan_add_heaps(scan, 0);
+	scan_add_heaps(scan, true);
 	return true;
 }
 

@@ -7,6 +7,8 @@
 // No dynamic section has more entries, and no chain of the hash table more symbols.
 #define DYNAMIC_MAX 1024
 #define CHAIN_MAX 4096
+// No program exports more.
+#define SYMBOLS_MAX (UINT32_C(1) << 22)
 
 // Entries are addresses once the dynamic linker has relocated them, as glibc does, and relative to
 // the module before that, as musl leaves them.
@@ -89,4 +91,41 @@ bool exports_find(const struct exports *exports, struct reader *reader, const ch
 			return false;
 	}
 	return false;
+}
+
+// The first symbol that no bucket leads to.
+static uint32_t symbols_end(const struct exports *exports, struct reader *reader)
+{
+	uint32_t last = 0;
+	for (uint32_t i = 0; i < exports->bucket_count && i < SYMBOLS_MAX; i++) {
+		const uint32_t first = reader_u32(reader, exports->buckets + 4 * (uint64_t)i);
+		last = first > last ? first : last;
+	}
+	if (last < exports->first || last == 0)
+		return 0;
+	for (unsigned i = 0; i < CHAIN_MAX && last < SYMBOLS_MAX; i++, last++)
+		if (reader_u32(reader, exports->chains + 4 * (uint64_t)(last - exports->first)) & 1)
+			break;
+	return last + 1;
+}
+
+void exports_each(const struct exports *exports, struct reader *reader, const char *prefix,
+	void (*tell)(void *context, const char *name, uint64_t address), void *context)
+{
+	const size_t length = strlen(prefix);
+	const uint32_t end = symbols_end(exports, reader);
+	for (uint32_t i = exports->first; i < end && i < SYMBOLS_MAX; i++) {
+		char name[128];
+		Elf64_Sym symbol;
+		if (!reader_get(
+			    reader, exports->symbols + i * sizeof symbol, &symbol, sizeof symbol) ||
+			symbol.st_shndx == SHN_UNDEF)
+			continue;
+		const uint64_t at = exports->strings + symbol.st_name;
+		// Most names are not asked for, and are long.
+		if (!reader_get(reader, at, name, length) || memcmp(name, prefix, length) != 0)
+			continue;
+		reader_text(reader, at + length, name, sizeof name);
+		tell(context, name, symbol.st_value + exports->bias);
+	}
 }

@@ -25,3 +25,8 @@ bool exports_init(struct exports *exports, struct reader *reader, const struct m
 // not NULL. False if there is none of this name.
 bool exports_find(const struct exports *exports, struct reader *reader, const char *name,
 	uint64_t *ret_size, uint64_t *ret);
+
+// Tell of each exported object whose name begins with prefix: the rest of its name, its address. A
+// name is cut at some 100 bytes.
+void exports_each(const struct exports *exports, struct reader *reader, const char *prefix,
+	void (*tell)(void *context, const char *name, uint64_t address), void *context);

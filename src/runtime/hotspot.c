@@ -619,6 +619,23 @@ static bool layout_find(struct hotspot *vm, struct reader *reader)
 		       vm_field(structs, "Symbol", "_body", &vm->symbol_body));
 }
 
+// What the dump has of the heap beyond what has objects.
+static void free_measure(struct runtime_scan *scan)
+{
+	struct runtime *runtime = scan->runtime;
+	const struct image_info *info = image_info(scan->image);
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < info->segment_count; i++) {
+		const struct image_segment *segment = &info->segments[i];
+		const uint64_t start = max_u64(segment->address, runtime->heap_start);
+		const uint64_t end = min_u64(
+			add_saturated(segment->address, segment->present), runtime->heap_end);
+		bytes = add_saturated(bytes, end > start ? end - start : 0);
+	}
+	if (bytes > runtime->heap_bytes)
+		runtime->free_bytes = bytes - runtime->heap_bytes;
+}
+
 static const char *heap_find(struct runtime_scan *scan, struct reader *reader)
 {
 	struct hotspot *vm = scan->state;
@@ -632,10 +649,12 @@ static const char *heap_find(struct runtime_scan *scan, struct reader *reader)
 	if (!layout_find(vm, reader) || !holes_find(scan, reader))
 		return "this version is not known yet";
 	for (size_t i = 0; i < sizeof collectors / sizeof collectors[0]; i++)
-		if (flag_value(vm, reader, collectors[i].flag, 1, 0) != 0)
-			return collectors[i].find(scan, reader, heap)
-				       ? NULL
-				       : "what its garbage collector keeps is not known yet";
+		if (flag_value(vm, reader, collectors[i].flag, 1, 0) != 0) {
+			if (!collectors[i].find(scan, reader, heap))
+				return "what its garbage collector keeps is not known yet";
+			free_measure(scan);
+			return NULL;
+		}
 	return "its garbage collector is not known yet";
 }
 
@@ -669,7 +688,7 @@ static bool hotspot_find(
 	else
 		doubt = heap_find(scan, reader);
 	scan->runtime->name = vm_name(vm, reader);
-	scan->runtime->keeps_own = true;
+	scan->runtime->own = OWN_MEMORY;
 	if (doubt != NULL)
 		scan->runtime->doubt = strdup(doubt);
 	scan->lost = scan->lost || (doubt != NULL && scan->runtime->doubt == NULL);

@@ -83,12 +83,12 @@ struct runtime_ops {
 	void (*walk)(struct worker *worker, const struct piece *piece);
 };
 
-extern const struct runtime_ops cpython_ops, hotspot_ops;
+extern const struct runtime_ops cpython_ops, hotspot_ops, v8_ops;
 
 // Add memory, cut into pieces if cut is set. False: no memory (scan->lost is set).
 bool scan_add(struct runtime_scan *scan, uint64_t start, uint64_t end, uint32_t kind, bool cut);
-// Add all heap and anonymous memory of the process in pieces.
-bool scan_add_heaps(struct runtime_scan *scan, uint32_t kind);
+// Add all anonymous memory of the process in pieces, and the heaps of malloc if malloc_too is set.
+bool scan_add_heaps(struct runtime_scan *scan, bool malloc_too);
 // The index of the type with this key, or NO_TYPE. Thread-safe, as the next one.
 uint32_t scan_type(struct runtime_scan *scan, uint64_t key);
 // Add one. name is any bytes, and is escaped. If there is one with this key already, it is that.

@@ -13,7 +13,7 @@
 #define PIECES_MAX ((size_t)1 << 26)
 #define THREADS_MAX 64
 
-static const struct runtime_ops *const readers[] = {&cpython_ops, &hotspot_ops};
+static const struct runtime_ops *const readers[] = {&cpython_ops, &hotspot_ops, &v8_ops};
 
 // ---- pieces
 
@@ -65,14 +65,15 @@ static bool span_add(struct runtime_scan *scan, uint64_t start, uint64_t end, ui
 	return true;
 }
 
-bool scan_add_heaps(struct runtime_scan *scan, uint32_t kind)
+bool scan_add_heaps(struct runtime_scan *scan, bool malloc_too)
 {
 	for (size_t i = 0; i < scan->places->count; i++) {
 		const enum place_type type = scan->places->list[i].type;
 		const struct span *span = &scan->places->spans[i];
-		if (type == PLACE_MODULE || type == PLACE_STACK)
+		if (type == PLACE_MODULE || type == PLACE_STACK ||
+			(type != PLACE_ANON && !malloc_too))
 			continue;
-		if (!span_add(scan, span->start, span->end, kind))
+		if (!span_add(scan, span->start, span->end, 0))
 			return false;
 	}
 	return true;
@@ -233,8 +234,9 @@ static void object_tell(struct worker *worker, uint32_t type, uint64_t address, 
 {
 	struct runtime_scan *scan = worker->scan;
 	pthread_mutex_lock(&scan->lock);
-	if (strcmp(scan->keys[type].name, scan->watch->name) == 0)
-		scan->watch->object(scan->watch->context, address, size);
+	const char *name = scan->keys[type].name;
+	if (scan->watch->name == NULL || strcmp(name, scan->watch->name) == 0)
+		scan->watch->object(scan->watch->context, address, size, name);
 	pthread_mutex_unlock(&scan->lock);
 }
 

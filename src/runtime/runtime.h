@@ -27,6 +27,13 @@ struct runtime_type {
 	unsigned example_count;
 };
 
+// What is to be thought of rows of structs and classes of the runtime's own program.
+enum runtime_own {
+	OWN_OBJECTS, // they are words in its objects
+	OWN_MEMORY,  // they are in memory that it has beside its objects, for itself
+	OWN_PROGRAM, // they are as good as those of any other program
+};
+
 // A runtime in the dump.
 struct runtime {
 	const char *language; // "python", "java", ...
@@ -36,8 +43,8 @@ struct runtime {
 	// Its heap where doubt is set: the memory that is its own; 0, 0: not known.
 	uint64_t heap_start, heap_end, heap_bytes;
 	const struct module *module; // the program or library that the runtime is
-	bool keeps_own;		     // it has much memory of its own beside its objects
-	struct runtime_type *types;  // sorted by bytes, the most first; owned
+	enum runtime_own own;
+	struct runtime_type *types; // sorted by bytes, the most first; owned
 	size_t type_count;
 	uint64_t count, bytes; // of all types
 	uint64_t free_bytes;   // of its heap that are no objects; 0 also if not known
@@ -59,8 +66,8 @@ struct runtime_options {
 // runtimes_find), called by one thread after another, never by two at once.
 struct runtime_watch {
 	void *context;
-	const char *name; // of the wanted class
-	void (*object)(void *context, uint64_t address, uint64_t size);
+	const char *name; // of the wanted class; NULL: all
+	void (*object)(void *context, uint64_t address, uint64_t size, const char *name);
 };
 
 // Find the runtimes in image, and their objects. watch is told each object of one class; NULL: of

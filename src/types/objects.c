@@ -37,7 +37,8 @@ static void type_free(struct type *type)
 // compiler has left.
 static bool is_runtimes_own(const struct type *type, const struct runtime *runtime)
 {
-	return (type->kind == TYPE_CLASS || type->kind == TYPE_STRUCT ||
+	return runtime->own != OWN_PROGRAM &&
+	       (type->kind == TYPE_CLASS || type->kind == TYPE_STRUCT ||
 		       type->kind == TYPE_UNNAMED) &&
 	       strcmp(type->module, runtime->module->name) == 0;
 }
@@ -119,15 +120,16 @@ static struct type heap_row(const struct runtime *runtime)
 	return row;
 }
 
-// By what its blocks are larger than what is in them.
-static struct type round_row(const struct runtime *runtime)
+// Memory that is the runtime's and has no object: by what its blocks are larger than what is in
+// them, or what is free.
+static struct type rest_row(const struct runtime *runtime, const char *name, uint64_t bytes)
 {
 	struct type row = {
 		.kind = TYPE_OBJECT,
-		.name = strdup("(rounded up to blocks)"),
+		.name = strdup(name),
 		.module = strdup(runtime->name),
 		.count = 1,
-		.bytes = runtime->round_bytes,
+		.bytes = bytes,
 		.bytes_known = true,
 	};
 	row.sites[SITE_ANON] = 1;
@@ -140,11 +142,11 @@ static bool runtime_add(struct types_result *result, const struct runtime *runti
 	struct type own = {.kind = TYPE_STRUCT};
 	own_drop(result, runtime, &own);
 	struct type *grown =
-		reallocarray(result->list, result->count + runtime->type_count + 3, sizeof *grown);
+		reallocarray(result->list, result->count + runtime->type_count + 4, sizeof *grown);
 	if (grown == NULL)
 		return error_memory(err);
 	result->list = grown;
-	if (runtime->keeps_own && own.count > 0) {
+	if (runtime->own == OWN_MEMORY && own.count > 0) {
 		own.name = strdup("(of the virtual machine itself)");
 		own.module = strdup(runtime->module->name);
 		if (!row_add(result, own, err))
@@ -155,7 +157,12 @@ static bool runtime_add(struct types_result *result, const struct runtime *runti
 	for (size_t i = 0; i < runtime->type_count; i++)
 		if (!row_add(result, object_row(runtime, &runtime->types[i], places), err))
 			return false;
-	return runtime->round_bytes == 0 || row_add(result, round_row(runtime), err);
+	return (runtime->round_bytes == 0 ||
+		       row_add(result,
+			       rest_row(runtime, "(rounded up to blocks)", runtime->round_bytes),
+			       err)) &&
+	       (runtime->free_bytes == 0 ||
+		       row_add(result, rest_row(runtime, "(free)", runtime->free_bytes), err));
 }
 
 bool types_add_objects(struct types_result *result, const struct runtimes *runtimes,
