@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "alloc/heap.h"
-#include "graph/lookup.h"
+#include "alloc/lookup.h"
 #include "names/names.h"
 
 static void region_print(const struct heap *heap, const struct lookup *lookup, const struct heap_region *region)

@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	if (!cpu_choose(getenv("TOPLEAK_SIMD"), &err, &options.level))
 		return 2;
 	const struct heap_options heap_options = {
-		.threads = options.threads, .level = options.level, .stop = &stop};
+		.threads = options.threads, .targets = true, .level = options.level, .stop = &stop};
 	const struct image_options image_options = {.memory = 128 << 20, .keep = true};
 	const struct names_options names_options = {.kinds_only = false};
 	struct diag diag;

@@ -90,8 +90,7 @@ struct chain {
 	struct stretch stretch;
 };
 
-// Chunks and their regions: a block begins two words behind its chunk, and may use the first word
-// of the next chunk. Of chunks that were mapped one by one it may not.
+// A block begins two words behind its chunk, and may use the first word of the next chunk.
 static inline struct heap_region chunks_region(
 	enum heap_region_kind kind, uint64_t first, uint64_t end, size_t word)
 {
@@ -101,8 +100,8 @@ static inline struct heap_region chunks_region(
 		.start = first + 2 * word,
 		.end = end,
 		.unit_bits = word == 8 ? 4 : 3,
-		.slack = (uint8_t)(kind == HEAP_MAPPED ? 2 * word : word),
-		.lead = (uint8_t)(2 * word),
+		.slack = (uint8_t)word,
+		.lead = 2 * word,
 	};
 }
 

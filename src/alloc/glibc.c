@@ -23,13 +23,6 @@ struct glibc {
 	size_t other_count;	 // regions that other allocators had before; sorted
 };
 
-static bool region_add(
-	struct glibc *glibc, enum heap_region_kind kind, uint64_t first, uint64_t end)
-{
-	const struct heap_region region = chunks_region(kind, first, end, glibc->chains.word);
-	return region.start >= end || heap_add_region(glibc->heap, &region);
-}
-
 static bool chain_add(struct glibc *glibc, enum heap_region_kind kind, uint64_t first, uint64_t end,
 	struct stretch stretch)
 {
@@ -42,7 +35,8 @@ static bool chain_add(struct glibc *glibc, enum heap_region_kind kind, uint64_t 
 		glibc->capacity = wanted;
 	}
 	glibc->list[glibc->count++] = (struct chain){first, stretch};
-	return region_add(glibc, kind, first, end);
+	const struct heap_region region = chunks_region(kind, first, end, glibc->chains.word);
+	return region.start >= end || heap_add_region(glibc->heap, &region);
 }
 
 // The first stretch at address or behind, and before end, that the dump has without a gap. False if
@@ -306,6 +300,10 @@ static bool mapped_find(const struct glibc *glibc, uint64_t page, uint64_t *chun
 	return true;
 }
 
+// Blocks that were mapped one by one are pages apart, if they begin alike in their mappings.
+#define MAPPED_UNIT_BITS 4
+#define MAPPED_UNIT ((uint64_t)1 << MAPPED_UNIT_BITS)
+
 // present: where what the dump has of it ends.
 static bool mapped_add(
 	struct glibc *glibc, uint64_t page, uint64_t chunk, uint64_t end, uint64_t present)
@@ -318,11 +316,22 @@ static bool mapped_add(
 	heap->missing += end - min_u64(end, present);
 	if (!addresses_add(&glibc->mapped, chunk))
 		return false;
-	if (last != NULL && last->kind == HEAP_MAPPED && last->end == page) {
-		last->end = min_u64(end, present);
+	const struct heap_region region = {
+		.allocator = HEAP_GLIBC,
+		.kind = HEAP_MAPPED,
+		.start = chunk + 2 * glibc->chains.word,
+		.end = min_u64(end, present),
+		.unit_bits = MAPPED_UNIT_BITS,
+		.slack = (uint8_t)min_u64(chunk - page + 2 * glibc->chains.word, MAPPED_UNIT),
+		.lead = chunk - page + 2 * glibc->chains.word,
+	};
+	// Neighbours that begin alike are one region.
+	if (last != NULL && last->kind == HEAP_MAPPED && last->end == page &&
+		last->lead == region.lead && region.lead <= MAPPED_UNIT) {
+		last->end = region.end;
 		return true;
 	}
-	return region_add(glibc, HEAP_MAPPED, chunk, min_u64(end, present));
+	return region.start >= region.end || heap_add_region(heap, &region);
 }
 
 // Whether a part of the main heap that was mapped because brk(2) failed begins at chunk. Such a
@@ -466,6 +475,17 @@ static bool stack_probe(struct glibc *glibc, const struct span *span, bool main)
 	return place_probe(glibc, pointer, span->end, main);
 }
 
+// Whether malloc may have mapped a place, or a part of it.
+static bool place_is_mapped(const struct glibc *glibc, size_t index)
+{
+	const struct places *places = glibc->places;
+	const enum place_type type = places->list[index].type;
+	const struct image_segment *segment =
+		image_segment_at(glibc->chains.image, places->spans[index].start);
+	return (type == PLACE_BLOCKS || type == PLACE_ANON) && segment != NULL &&
+	       (segment->flags & PF_W) != 0;
+}
+
 static bool places_probe(struct glibc *glibc)
 {
 	const struct places *places = glibc->places;
@@ -483,12 +503,17 @@ static bool places_probe(struct glibc *glibc)
 	glibc->segment = 0;
 	for (size_t i = 0; i < places->count; i++) {
 		const struct span *span = &places->spans[i];
-		const enum place_type type = places->list[i].type;
 		segments_skip(glibc, span->start);
-		if (type == PLACE_STACK && !stack_probe(glibc, span, main))
+		if (places->list[i].type == PLACE_STACK && !stack_probe(glibc, span, main))
 			return false;
-		if ((type == PLACE_BLOCKS || type == PLACE_ANON) &&
-			!place_probe(glibc, span->start, span->end, main))
+		if (!place_is_mapped(glibc, i))
+			continue;
+		// Mappings are where the kernel says; a segment may end in one.
+		uint64_t end = span->end;
+		while (i + 1 < places->count && place_is_mapped(glibc, i + 1) &&
+			places->spans[i + 1].start == end)
+			end = places->spans[++i].end;
+		if (!place_probe(glibc, span->start, end, main))
 			return false;
 	}
 	return true;
@@ -509,7 +534,7 @@ static void mapped_mark(struct glibc *glibc)
 		const uint64_t chunk = glibc->mapped.list[i];
 		const struct heap_region *region = chunk_region(heap, chunk, glibc->chains.word);
 		if (region != NULL && region->kind == HEAP_MAPPED)
-			heap_mark_used(heap, chunk_slot(region, chunk));
+			heap_mark_used(heap, region_slot(region, chunk + 2 * glibc->chains.word));
 	}
 }
 

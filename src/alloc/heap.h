@@ -53,7 +53,7 @@ struct heap_region {
 	size_t slot;	     // bit of start in heap->cells
 	uint8_t unit_bits;   // blocks begin at multiples of 1 << unit_bits bytes from start
 	uint8_t slack;	     // bytes before the next block that are the allocator's; at most a unit
-	uint8_t lead;	     // bytes before the first block that are the allocator's
+	uint64_t lead;	     // bytes before the first block that are the allocator's
 };
 
 // The bits of 64 units, the lowest one first.
@@ -138,6 +138,7 @@ struct heap_watch {
 
 struct heap_options {
 	unsigned threads;	// at least 1
+	bool targets;		// note what objects point at
 	enum cpu_level level;	// that the processor has
 	const atomic_int *stop; // not zero: give up
 	struct heap_watch watch;

@@ -611,7 +611,7 @@ bool chunks_walk(const struct chains *chains, const struct heap_options *options
 	struct walk walk = {.chains = chains, .options = options, .heap = heap};
 	const struct image_info *info = image_info(chains->image);
 	// What lives may change between two looks.
-	walk.mark = info->live ? NULL : pointers_mark_for(options->level);
+	walk.mark = info->live || !options->targets ? NULL : pointers_mark_for(options->level);
 	pointers_init(&walk.pointers, info, heap);
 	struct walker *walkers = NULL;
 	unsigned count = 0;

@@ -16,30 +16,43 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// Such a part of --memory is for what must be read in order.
-#define IN_ORDER_SHARE 4
+// For what must be read in order there is a quarter of --memory, or so many if all of it fits
+// these.
+#define WHOLE_SHARE 3
 
 uint64_t dump_memory_needed(const struct dump *dump)
 {
-	return IN_ORDER_SHARE * image_memory_needed(dump->image);
+	return image_memory_needed(dump->image) / WHOLE_SHARE * 4;
 }
 
 static bool dump_open_image(struct dump *dump, const char *path, struct error *err)
 {
 	const struct options *options = dump->options;
-	const struct image_options image_options = {
+	const bool objects =
+		options->types || options->leaks || options->owners || options->path_given;
+	struct image_options image_options = {
 		.word_size = (unsigned)options->word_size,
 		.order_given = options->order_given,
 		.order = (enum byte_order)options->order,
 		.raw = options->raw,
 		.offset = options->offset,
 		.limit = options->limit,
-		.memory = options->memory / IN_ORDER_SHARE,
+		.memory = objects ? options->memory / 4 * WHOLE_SHARE : options->memory / 4,
+		.whole = objects,
 		.keep = !options->no_names || options->kinds != 0,
 		.pid = (int64_t)options->pid,
-		.registers = options->leaks || options->owners || options->path_given,
+		.registers = objects && !options->types,
 		.stop = dump->stop,
 	};
+	if (!image_open(path, &image_options, dump->diag, err, &dump->image))
+		return false;
+	const struct image_info *info = image_info(dump->image);
+	if (!objects || !info->in_order || info->once)
+		return true;
+	// It does not fit: the memory is of more use to the question.
+	image_close(dump->image);
+	image_options.memory = options->memory / 4;
+	image_options.whole = false;
 	return image_open(path, &image_options, dump->diag, err, &dump->image);
 }
 

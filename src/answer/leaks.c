@@ -37,6 +37,7 @@ static bool leaks_walk(struct dump *dump, const char *option, struct early_reade
 {
 	const struct image_info *info = image_info(dump->image);
 	const struct heap_options options = {.threads = (unsigned)dump->options->threads,
+		.targets = true,
 		.level = dump->options->level,
 		.stop = dump->stop,
 		.watch = reader->watch,

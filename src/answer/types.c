@@ -33,6 +33,7 @@ static struct report_types head_of(
 		.size_count = result->field_count,
 		.left_out = result->left_out,
 		.walked = result->walked,
+		.packed = result->packed,
 		.lists_known = result->lists_known,
 		.size_classes = result->size_classes,
 		.lower = result->lower,
@@ -180,26 +181,37 @@ static void pass_begins(void *context, uint64_t bytes)
 	progress_begin(context, bytes);
 }
 
-// Such a part of the memory is for chunks on free lists: half a million of them, by default.
-#define FREED_SHARE 32
-
 static void pass_adds(void *context, uint64_t bytes)
 {
 	progress_add(context, bytes);
+}
+
+// The map of blocks. Of what can be read in order only there is none.
+static bool dump_walk(struct dump *dump, struct error *err, struct heap *ret)
+{
+	const struct heap_options options = {
+		.threads = (unsigned)dump->options->threads,
+		.level = dump->options->level,
+		.stop = dump->stop,
+		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
+	};
+	*ret = (struct heap){0};
+	return image_info(dump->image)->in_order ||
+	       heap_walk(dump->image, names_places(dump->names), &options, err, ret);
 }
 
 static bool dump_pass(struct dump *dump, struct error *err, struct survey_result *ret)
 {
 	const struct image_info *info = image_info(dump->image);
 	struct size_classes classes;
-	struct freed freed;
+	struct heap heap;
 	const struct survey_options options = {
 		.memory = dump->options->memory - info->memory,
 		.threads = (unsigned)dump->options->threads,
 		.level = dump->options->level,
 		.stop = dump->stop,
 		.classes = &classes,
-		.freed = &freed,
+		.heap = &heap,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
 	if (!dump_names(dump, "--types", err))
@@ -208,12 +220,12 @@ static bool dump_pass(struct dump *dump, struct error *err, struct survey_result
 		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
 			info->path);
 	size_classes_find(dump->names, info->word_size, &classes);
-	if (!freed_find(dump->image, names_places(dump->names),
-		    options.memory / FREED_SHARE / sizeof *freed.list, err, &freed))
+	if (!dump_walk(dump, err, &heap))
 		return false;
 	const bool ok = survey_run(dump->image, names_modules(dump->names),
 		names_places(dump->names), &options, err, ret);
-	freed_deinit(&freed);
+	ret->packed = info->in_order ? dump_memory_needed(dump) : 0;
+	heap_deinit(&heap);
 	return ok;
 }
 

@@ -8,7 +8,7 @@
 #include "alloc/pointers.h"
 #include "graph/exact.h"
 #include "graph/holders.h"
-#include "graph/lookup.h"
+#include "alloc/lookup.h"
 #include "graph/queue.h"
 #include "graph/reach.h"
 #include "graph/roots.h"

@@ -43,7 +43,7 @@ struct file {
 };
 
 struct file_options {
-	size_t memory;		// bytes that may be kept of a stream
+	size_t memory;		// bytes that may be kept of the beginning of a stream
 	const atomic_int *stop; // not zero: streams end where they are; NULL: never
 };
 

@@ -223,8 +223,9 @@ static bool image_open_file(struct image *image, const char *path,
 	const struct image_options *options, struct diag *diag, struct error *err)
 {
 	struct image_info *info = &image->info;
+	const size_t memory = options->memory - (size_t)min_u64(options->memory, SEQUENCE_MEMORY);
 	const struct file_options file_options = {
-		.memory = options->memory - min_u64(options->memory, SEQUENCE_MEMORY),
+		.memory = options->whole ? memory : memory / 2,
 		.stop = options->stop,
 	};
 	if (!file_open(path, &file_options, err, &image->file))
@@ -239,13 +240,15 @@ static bool image_open_file(struct image *image, const char *path,
 	if (!image_load(image, options, diag, err))
 		return false;
 	if (!image->file.in_order) {
+		info->memory = image->file.stream != NULL ? (size_t)image->file.size : 0;
 		image_warn(image, diag);
 		return true;
 	}
 	info->in_order = true;
 	info->once = stream_once(image->file.stream);
 	info->memory = options->memory;
-	return image_keep(image, options->keep ? options->memory : 0, diag, err);
+	// Of what was to be kept whole nothing else is of use.
+	return image_keep(image, options->keep && !options->whole ? options->memory : 0, diag, err);
 }
 
 bool image_open(const char *path, const struct image_options *options, struct diag *diag,
@@ -363,8 +366,7 @@ uint64_t image_memory_needed(const struct image *image)
 	for (size_t i = 0; i < info->segment_count; i++)
 		size = max_u64(
 			size, add_saturated(info->segments[i].offset, info->segments[i].present));
-	// See stream_open: a half is for the beginning, here all of it.
-	return 2 * min_u64(add_saturated(size, BEHIND_MEMORY), UINT64_MAX >> 8) + SEQUENCE_MEMORY;
+	return min_u64(add_saturated(size, BEHIND_MEMORY), UINT64_MAX >> 8) + SEQUENCE_MEMORY;
 }
 
 // The number of segments that begin at address or before.

@@ -109,9 +109,11 @@ struct image_options {
 	uint64_t limit;	 // raw only: the number of words to read
 	size_t memory; // bytes that may be used for what must be read in order: a pipe, or what is
 		       // unpacked
-	bool keep;		// of these, too, image_read will be asked for what names need
-	int64_t pid;		// of a live process to read instead of a file; 0: none
-	bool registers;		// of a live process: stop each thread for a moment to take them
+	bool whole;	// all of it is best kept there, if it fits: then it can be read at any
+			// address; half of it is for the beginning otherwise
+	bool keep;	// of these, too, image_read will be asked for what names need
+	int64_t pid;	// of a live process to read instead of a file; 0: none
+	bool registers; // of a live process: stop each thread for a moment to take them
 	const atomic_int *stop; // not zero: a pipe is not waited for any longer; NULL: never
 };
 

@@ -391,7 +391,7 @@ bool stream_open(struct file *file, const struct input *input, enum packing pack
 	stream->packing = packing;
 	stream->size = FILE_SIZE_UNKNOWN;
 	pthread_mutex_init(&stream->lock, NULL);
-	const size_t head = (size_t)max_u64(memory / 2, STEP);
+	const size_t head = (size_t)max_u64(memory, STEP);
 	const uint64_t before = memory_used();
 	if ((packing != PACKING_NONE &&
 		    !packed_open(&stream->input, packing, err, &stream->packed)) ||

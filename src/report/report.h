@@ -112,6 +112,8 @@ struct report_types {
 	size_t size_count;
 	uint64_t left_out; // what is rarer may be missing, for lack of memory; 0: nothing is
 	bool walked;	   // free chunks of a heap were recognized, objects in them left out
+	uint64_t packed;   // the --memory with which a packed dump's blocks would be known; 0: they
+			   // are
 	bool lists_known;  // and all that are in threads' caches and fastbins
 	// The allocator to whose sizes the bytes of arrays are rounded up; NULL: none is known.
 	const char *size_classes;

@@ -392,7 +392,13 @@ static void table_totals(
 			stream);
 	table_missing(report, stream);
 	table_doubt(types, stream);
-	if (!types->walked && types->types > 0)
+	if (types->packed > 0)
+		fprintf(stream,
+			"note: the blocks of a packed dump are known only if it fits --memory: "
+			"sizes are estimated, and deleted objects count; use -m %" PRIu64
+			"M, or unpack it\n",
+			(types->packed >> 20) + 1);
+	else if (!types->walked && types->types > 0)
 		fputs("note: the allocator is not glibc's: deleted objects that it left as they "
 		      "were count too\n",
 			stream);

@@ -180,17 +180,17 @@ static void hit_static(struct hits *hits, const struct piece *piece, struct tall
 	example_offer(piece, tally, site, address);
 }
 
-// A hit in a chunk, at an offset from the start of its object, that comes so far behind the last of
-// its candidate; in so many objects that are alike.
-static void hit_in_object(struct hits *hits, uint32_t id, const struct chunk *chunk,
-	uint64_t offset, uint64_t behind, uint64_t times)
+// A hit in a block, at an offset from its beginning, that comes so far behind the last of its
+// candidate; in so many blocks that are alike.
+static void hit_in_block(struct hits *hits, uint32_t id, const struct part *block, uint64_t offset,
+	uint64_t behind, uint64_t times)
 {
 	struct recall *recall = &hits->recall;
 	const bool near = offset <= OFFSET_MAX;
-	const uint64_t what = fact_what(near ? (unsigned)offset : OFFSET_DEEP, chunk->size);
-	if (recall->chunk != chunk->address)
+	const uint64_t what = fact_what(near ? (unsigned)offset : OFFSET_DEEP, block->size);
+	if (recall->block != block->address)
 		recall->opener = NO_ID;
-	recall->chunk = chunk->address;
+	recall->block = block->address;
 	if (near && recall->opener == NO_ID) {
 		recall->opener = id;
 		fact_add(hits, fact_who(id, FACT_OPEN, 0), what, times);
@@ -201,7 +201,7 @@ static void hit_in_object(struct hits *hits, uint32_t id, const struct chunk *ch
 		fact_add(hits, fact_who(id, FACT_DISTANCE, NO_ID), fact_what(0, behind), times);
 }
 
-// A hit outside of known chunks, at an offset from where they end, so far behind the last one of
+// A hit outside of known blocks, at an offset from where they end, so far behind the last one of
 // its candidate, in the place of the cursor. The word before it may be the size of a chunk that
 // malloc has, if it does not point into a program itself and the place has room for it.
 static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id, uint64_t address,
@@ -226,28 +226,26 @@ static void hit_alone(struct hits *hits, const struct piece *piece, uint32_t id,
 			offset);
 }
 
-static void hit_see(struct hits *hits, const struct piece *piece, const struct chunk *chunk,
+static void hit_see(struct hits *hits, const struct piece *piece, const struct part *part,
 	uint32_t id, uint64_t address)
 {
-	const unsigned word = hits->shared->info->word_size;
 	struct tally *tally = &hits->tallies[id];
 	const enum site site = site_of(hits, address);
 	if (site_is_static(site)) {
 		hit_static(hits, piece, tally, site, address);
 		return;
 	}
-	// From where the words of the object begin.
-	const uint64_t offset = address - chunk->address - 2 * (uint64_t)word;
+	const uint64_t offset = address - part->address;
 	const uint64_t position = piece_position(piece) + (address - piece->view.address);
 	const uint64_t behind = position - tally->last;
-	if (chunk->size == 0) {
-		hit_alone(hits, piece, id, address, offset + word, behind);
+	if (part->state == PART_NONE) {
+		hit_alone(hits, piece, id, address, offset, behind);
 		tally->sites[site]++;
-	} else if (!chunk->used) {
+	} else if (part->state == PART_FREE) {
 		tally->freed++;
 		return;
 	} else {
-		hit_in_object(hits, id, chunk, offset, behind, 1);
+		hit_in_block(hits, id, part, offset, behind, 1);
 	}
 	tally->last = position;
 	hits->recall.before = id;
@@ -281,7 +279,7 @@ static void shape_tell(struct hits *hits, struct shape *shape, const struct shap
 	const unsigned word = hits->shared->info->word_size;
 	const enum byte_order order = hits->shared->info->order;
 	const struct recall kept = hits->recall;
-	const struct chunk chunk = {.size = (shape->words + (uint64_t)1) * word, .used = true};
+	const struct part block = {.size = shape->words * (uint64_t)word, .state = PART_USED};
 	// Far from all positions of pieces and of other shapes.
 	const uint64_t position = UINT64_C(1) << 63 | hits->told++ << POSITION_BITS;
 	hits->recall = (struct recall){.opener = NO_ID, .before = NO_ID};
@@ -295,8 +293,8 @@ static void shape_tell(struct hits *hits, struct shape *shape, const struct shap
 		if (!word_identify(hits, word_swap(loaded, word, order), &id))
 			continue;
 		struct tally *tally = &hits->tallies[id];
-		hit_in_object(
-			hits, id, &chunk, offset, position + offset - tally->last, shape->count);
+		hit_in_block(
+			hits, id, &block, offset, position + offset - tally->last, shape->count);
 		tally->last = position + offset;
 	}
 	hits->recall = kept;
@@ -309,21 +307,13 @@ void hits_finish(struct hits *hits)
 		shape_tell(hits, &hits->shapes[i], &hits->rests[i]);
 }
 
-// ---- regions of a piece
+// ---- parts of a piece
 
-enum region_kind {
-	REGION_OBJECT, // in use, all in the piece, of SHAPE_WORDS at most
-	REGION_CHUNK,  // any other chunk in use
-	REGION_FREE,
-	REGION_ALONE, // what no chunk covers
-};
-
-// Words of the view that belong together, and have candidates among them.
-struct region {
-	uint32_t first; // index in the view
-	uint32_t words;
-	uint64_t marks; // of an object
-	enum region_kind kind;
+// Words of the view that belong together.
+struct slice {
+	struct part part;
+	uint32_t first, words; // in the view: index, and how many
+	uint64_t marks;	       // those that may be candidates, if they are all of a small block
 };
 
 // The marks of up to 64 words.
@@ -334,136 +324,104 @@ static inline uint64_t marks_at(const uint64_t *marks, size_t first, uint32_t wo
 	return (low | high) & (UINT64_MAX >> (64 - words));
 }
 
-// See all hits in a region, which is in this chunk, or behind it if its size is 0.
-static __attribute__((noinline)) void region_see(struct hits *hits, const struct piece *piece,
-	size_t first, size_t words, const struct chunk *chunk)
+// See all hits in words of the view, which are in this part.
+static __attribute__((noinline)) void words_see(struct hits *hits, const struct piece *piece,
+	size_t first, size_t words, const struct part *part)
 {
 	const unsigned word = hits->shared->info->word_size;
 	const enum byte_order order = hits->shared->info->order;
 	while (words > 0) {
-		const uint32_t part = (uint32_t)min_u64(words, 64);
-		uint64_t marks = marks_at(hits->marks, first, part);
+		const uint32_t count = (uint32_t)min_u64(words, 64);
+		uint64_t marks = marks_at(hits->marks, first, count);
 		for (; marks != 0; marks &= marks - 1) {
 			const uint64_t offset =
 				(first + (size_t)__builtin_ctzll(marks)) * (uint64_t)word;
 			uint32_t id;
 			if (word_identify(
 				    hits, word_load(piece->view.bytes + offset, word, order), &id))
-				hit_see(hits, piece, chunk, id, piece->view.address + offset);
+				hit_see(hits, piece, part, id, piece->view.address + offset);
 		}
-		first += part;
-		words -= part;
+		first += count;
+		words -= count;
 	}
 }
 
-// The chunk whose size field is at an offset in the view.
-static inline struct chunk chunk_at(
-	const struct view *view, uint32_t listed, unsigned word, enum byte_order order)
+// A small block in use. Most look like one that was seen before.
+static ALWAYS_INLINE void block_see(
+	struct hits *hits, const struct piece *piece, const struct slice *slice, unsigned word)
 {
-	const uint32_t offset = listed & ~CHUNK_USED;
-	return (struct chunk){
-		.address = view->address + offset - word,
-		.size = word_load(view->bytes + offset, word, order) & ~(uint64_t)7,
-		.used = (listed & CHUNK_USED) != 0,
-	};
-}
-
-// An object in use. Most look like one that was seen before.
-static ALWAYS_INLINE void object_see(struct hits *hits, const struct piece *piece,
-	const struct region *region, unsigned word, enum byte_order order)
-{
-	const struct view *view = &piece->view;
-	const unsigned char *object = view->bytes + (size_t)region->first * word;
-	const size_t place = shape_place(hits->shared->hash, object, region->marks, word);
+	const unsigned char *object = piece->view.bytes + (size_t)slice->first * word;
+	const uint32_t size = (uint32_t)(slice->part.size / word);
+	const size_t place = shape_place(hits->shared->hash, object, slice->marks, word);
 	struct shape *shape = &hits->shapes[place];
 	struct shape_rest *rest = &hits->rests[place];
-	const bool is_static =
-		site_is_static(site_of(hits, view->address + (uint64_t)region->first * word));
-	if (!is_static && shape_matches(shape, rest, object, region->words, region->marks, word)) {
+	const bool is_static = site_is_static(site_of(hits, slice->part.address));
+	if (!is_static && shape_matches(shape, rest, object, size, slice->marks, word)) {
 		shape->count++;
 		return;
 	}
-	const struct chunk chunk =
-		chunk_at(view, (region->first - 1) * word | CHUNK_USED, word, order);
-	region_see(hits, piece, region->first, region->words, &chunk);
-	if (is_static || !object_is_dull(hits, object, region->marks, word) ||
+	words_see(hits, piece, slice->first, slice->words, &slice->part);
+	if (is_static || !object_is_dull(hits, object, slice->marks, word) ||
 		!shape_yields(shape, rest))
 		return;
 	shape_tell(hits, shape, rest);
-	shape_learn(shape, rest, object, region->words, region->marks, word);
+	shape_learn(shape, rest, object, size, slice->marks, word);
 }
 
-static void region_feed(struct hits *hits, const struct piece *piece, const struct region *region)
-{
-	const unsigned word = hits->shared->info->word_size;
-	const struct view *view = &piece->view;
-	const uint32_t used = region->kind == REGION_CHUNK ? CHUNK_USED : 0;
-	struct chunk chunk = {.address = view->address + (uint64_t)region->first * word - word};
-	if (region->kind != REGION_ALONE)
-		chunk = chunk_at(
-			view, (region->first - 1) * word | used, word, hits->shared->info->order);
-	region_see(hits, piece, region->first, region->words, &chunk);
-}
-
-// So many chunks are looked at together: their memory is in the first-level cache then.
+// So many parts are looked at together: their memory is in the first-level cache then.
 #define BATCH 64
 
-struct batch {
-	struct region regions[2 * BATCH];
-	size_t count;
-	uint64_t at; // index of the first word behind
-};
-
-// The regions of some chunks that have hits, and what is between them.
-static ALWAYS_INLINE void regions_find(const struct hits *hits, const struct view *view,
-	const uint32_t *chunks, size_t count, unsigned word, enum byte_order order,
-	struct batch *ret)
+// Of the parts from index first on, those that may have hits. Returns how many there are.
+static ALWAYS_INLINE size_t slices_find(const struct hits *hits, const struct piece *piece,
+	size_t first, size_t count, unsigned word, struct slice *ret)
 {
-	const uint64_t all = view->size / word;
-	struct region *region = ret->regions;
-	uint64_t at = ret->at;
-	for (size_t i = 0; i < count; i++) {
-		const struct chunk chunk = chunk_at(view, chunks[i], word, order);
-		const uint64_t first = chunks[i] / word + 1, words = chunk.size / word - 1;
-		if (first - 1 > at)
-			*region++ = (struct region){
-				(uint32_t)at, (uint32_t)(first - 1 - at), 0, REGION_ALONE};
-		at = first + words;
-		// No branch: whether an object has any is chance.
-		if (words <= SHAPE_WORDS && at <= all) {
-			const uint64_t marks = marks_at(hits->marks, first, (uint32_t)words);
-			*region = (struct region){(uint32_t)first, (uint32_t)words, marks,
-				chunk.used ? REGION_OBJECT : REGION_FREE};
-			region += marks != 0;
-		} else if (first < all) {
-			*region++ = (struct region){(uint32_t)first,
-				(uint32_t)(min_u64(at, all) - first), 0,
-				chunk.used ? REGION_CHUNK : REGION_FREE};
+	const struct parts *parts = piece->parts;
+	const struct view *view = &piece->view;
+	const uint32_t all = (uint32_t)(view->size / word);
+	struct slice *slice = ret;
+	size_t hint = parts->hint;
+	for (size_t i = first; i < first + count; i++) {
+		const part_mark mark = parts->list[i];
+		const uint32_t offset = mark_offset(mark);
+		const uint64_t length = i + 1 < parts->count
+						? mark_offset(parts->list[i + 1]) - offset
+						: parts->end - view->address - offset;
+		slice->part = (mark & MARK_LAST) != 0
+				      ? part_last(parts->heap, mark, view->address + offset, &hint)
+				      : mark_part(mark, view->address + offset, length, word);
+		const uint64_t words = (slice->part.limit - slice->part.address) / word;
+		slice->first = offset / word;
+		slice->words = (uint32_t)min_u64(words, all - slice->first);
+		slice->marks = 0;
+		// No branch: whether a small block has any is chance.
+		if (words <= SHAPE_WORDS && words == slice->words && words > 0) {
+			slice->marks = marks_at(hits->marks, slice->first, (uint32_t)words);
+			slice += slice->marks != 0;
+		} else {
+			slice++;
 		}
 	}
-	ret->at = at;
-	ret->count = (size_t)(region - ret->regions);
+	return (size_t)(slice - ret);
 }
 
 // ---- one piece
 
-// What lies before the piece, as far as it matters: if an object is known that reaches into the
-// piece, only that; or else what is behind the last chunk. Nothing of it is counted.
+// What lies before the piece, as far as it matters: if a block reaches into the piece, only that;
+// or else what is behind the last one. Nothing of it is counted.
 static void context_feed(struct hits *hits, const struct piece *piece)
 {
 	const struct hits_shared *shared = hits->shared;
 	const unsigned word = shared->info->word_size;
 	const enum byte_order order = shared->info->order;
-	const struct chunk *before = &piece->chunks->before;
-	const uint64_t since = piece->view.address - before->address;
-	const size_t size = (size_t)min_u64(piece->context, since - min_u64(since, word));
+	const struct part *before = &piece->parts->before;
+	const size_t size = piece->context;
 	const unsigned char *bytes = piece->view.bytes - size;
 	const uint64_t address = piece->view.address - size;
 	hits->recall = (struct recall){.opener = NO_ID, .before = NO_ID};
-	if (before->size != 0 && !before->used)
+	if (before->state == PART_FREE)
 		return;
-	if (before->size != 0)
-		hits->recall.chunk = before->address;
+	if (before->state == PART_USED)
+		hits->recall.block = before->address;
 	uint32_t id;
 	for (size_t i = 0; i < piece->opening_size && hits->recall.opener == NO_ID; i += word) {
 		const uint64_t value = word_load(piece->opening + i, word, order);
@@ -505,58 +463,47 @@ static void runs_feed(struct hits *hits, const struct piece *piece)
 	hits->full |= hits->runs.full;
 }
 
-// What the chunk before the piece has of it, or if there is none what comes before the first chunk.
-// Returns the number of words.
-static size_t before_feed(struct hits *hits, const struct piece *piece)
+// The words of the view that the part before it has.
+static void before_feed(struct hits *hits, const struct piece *piece)
 {
 	const unsigned word = hits->shared->info->word_size;
-	const struct chunks *chunks = piece->chunks;
-	const struct chunk *before = &chunks->before;
-	const size_t all = piece->view.size / word;
-	size_t words = chunks->count > 0 ? chunks->list[0] / word : all;
-	if (before->size != 0)
-		words = (size_t)min_u64(
-			all, (before->address + before->size + word - piece->view.address) / word);
-	region_see(hits, piece, 0, words, before);
-	return words;
+	const struct part *before = &piece->parts->before;
+	const uint64_t address = piece->view.address;
+	if (before->limit > address)
+		words_see(hits, piece, 0,
+			(size_t)min_u64(piece->view.size, before->limit - address) / word, before);
 }
 
-static ALWAYS_INLINE void piece_feed(
-	struct hits *hits, const struct piece *piece, unsigned word, enum byte_order order)
+static ALWAYS_INLINE void piece_feed(struct hits *hits, const struct piece *piece, unsigned word)
 {
-	const struct view *view = &piece->view;
-	const struct chunks *chunks = piece->chunks;
-	const uint64_t all = view->size / word;
-	struct batch batch = {.at = before_feed(hits, piece)};
-	for (size_t i = 0; i < chunks->count; i += BATCH) {
-		const size_t count = (size_t)min_u64(BATCH, chunks->count - i);
-		regions_find(hits, view, chunks->list + i, count, word, order, &batch);
-		for (size_t k = 0; k < batch.count; k++)
-			if (batch.regions[k].kind == REGION_OBJECT)
-				object_see(hits, piece, &batch.regions[k], word, order);
+	const struct parts *parts = piece->parts;
+	struct slice slices[BATCH + 1];
+	before_feed(hits, piece);
+	for (size_t i = 0; i < parts->count; i += BATCH) {
+		const size_t count = slices_find(
+			hits, piece, i, (size_t)min_u64(BATCH, parts->count - i), word, slices);
+		for (size_t k = 0; k < count; k++)
+			if (slices[k].marks != 0 && slices[k].part.state == PART_USED)
+				block_see(hits, piece, &slices[k], word);
 			else
-				region_feed(hits, piece, &batch.regions[k]);
+				words_see(hits, piece, slices[k].first, slices[k].words,
+					&slices[k].part);
 	}
-	if (batch.at < all)
-		region_feed(hits, piece,
-			&(struct region){
-				(uint32_t)batch.at, (uint32_t)(all - batch.at), 0, REGION_ALONE});
 }
 
 void hits_feed(struct hits *hits, const struct piece *piece)
 {
 	const struct hits_shared *shared = hits->shared;
 	const unsigned word = shared->info->word_size;
-	const enum byte_order order = shared->info->order;
 	const size_t words = piece->view.size / word;
 	context_feed(hits, piece);
 	hits->words += words;
 	shared->sift(shared->sifter, piece->view.bytes, words, hits->marks, &hits->sifted);
 	// Made for the usual case, and for the rest.
-	if (word == 8 && order == ORDER_NATIVE)
-		piece_feed(hits, piece, 8, ORDER_NATIVE);
+	if (word == 8)
+		piece_feed(hits, piece, 8);
 	else
-		piece_feed(hits, piece, word, order);
+		piece_feed(hits, piece, word);
 	if (hits->runs.list != NULL)
 		runs_feed(hits, piece);
 }

@@ -2,7 +2,7 @@
 //
 // What one thread sees of the candidates in the pieces of memory that it is given: where they are,
 // in which objects, at which distances. What is told of a word depends on the memory and on the
-// chunks around it, never on where pieces begin and end.
+// blocks around it, never on where pieces begin and end.
 #pragma once
 
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 #include "image/image.h"
 #include "image/places.h"
 #include "types/candidates.h"
-#include "types/chunks.h"
 #include "types/facts.h"
+#include "types/parts.h"
 #include "types/ranges.h"
 #include "types/runs.h"
 #include "types/shapes.h"
@@ -51,7 +51,7 @@ struct tally {
 	// Hits by where they are, without those that opened objects or lie in them: FACT_OPEN and
 	// FACT_INNER have these.
 	uint64_t sites[SITE_COUNT];
-	uint64_t freed;		  // in free chunks
+	uint64_t freed;		  // in free blocks
 	only_place stack, module; // of those hits: index in places, and of the module
 	struct example examples[EXAMPLES_MAX];
 };
@@ -76,8 +76,8 @@ struct piece {
 	struct view view;
 	size_t context; // bytes that are in memory before the view, and belong there
 	uint64_t number;
-	const struct chunks *chunks;
-	// The beginning of the object in chunks->before, as far as it is before the view.
+	const struct parts *parts;
+	// The beginning of the block parts->before, as far as it is before the view.
 	unsigned char opening[OFFSET_MAX + 8];
 	size_t opening_size;
 };
@@ -100,7 +100,7 @@ struct cursor {
 
 // What is remembered from one hit to the next.
 struct recall {
-	uint64_t chunk;	 // of the last hit in one
+	uint64_t block;	 // of the last hit in one: its address
 	uint32_t opener; // the first candidate in it; NO_ID: none yet
 	uint32_t before; // the last hit; NO_ID: none
 	uint64_t before_address;

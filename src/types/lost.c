@@ -296,15 +296,15 @@ static bool gatherer_run(struct gatherer *gatherer, struct reach *reach, struct 
 // ---- groups -> types
 
 // A group and what it is called.
-struct part {
+struct named_group {
 	enum type_kind kind;
 	char *name; // owned
 	const char *module;
 	const struct group *group;
 };
 
-struct parts {
-	struct part *list; // owned
+struct named_groups {
+	struct named_group *list; // owned
 	size_t count;
 };
 
@@ -362,7 +362,7 @@ static bool kind_has_sizes(enum type_kind kind)
 
 static int part_compare(const void *left, const void *right)
 {
-	const struct part *a = left, *b = right;
+	const struct named_group *a = left, *b = right;
 	if (a->kind != b->kind)
 		return (int)a->kind - (int)b->kind;
 	int order = strcmp(a->name, b->name);
@@ -371,7 +371,7 @@ static int part_compare(const void *left, const void *right)
 	return order != 0 ? order : group_compare(a->group, b->group);
 }
 
-static bool part_same(const struct part *a, const struct part *b)
+static bool part_same(const struct named_group *a, const struct named_group *b)
 {
 	return a->kind == b->kind && strcmp(a->name, b->name) == 0 &&
 	       strcmp(a->module, b->module) == 0 &&
@@ -379,7 +379,7 @@ static bool part_same(const struct part *a, const struct part *b)
 }
 
 // The row of parts that have one name.
-static bool type_make(const struct part *parts, size_t count, struct type *ret)
+static bool type_make(const struct named_group *parts, size_t count, struct type *ret)
 {
 	uint64_t same = 0, most = 0;
 	*ret = (struct type){.kind = parts[0].kind,
@@ -410,15 +410,15 @@ static bool type_make(const struct part *parts, size_t count, struct type *ret)
 }
 
 static bool part_make(const struct image *image, struct names *names, bool redact,
-	const struct group *group, struct part *ret)
+	const struct group *group, struct named_group *ret)
 {
-	*ret = (struct part){.group = group};
+	*ret = (struct named_group){.group = group};
 	return telling_name(
 		image, names, &group->telling, redact, &ret->kind, &ret->name, &ret->module);
 }
 
 static bool parts_name(const struct image *image, struct names *names, bool redact,
-	const struct group *groups, size_t count, struct parts *ret)
+	const struct group *groups, size_t count, struct named_groups *ret)
 {
 	ret->list = calloc(count + 1, sizeof *ret->list);
 	if (ret->list == NULL)
@@ -431,7 +431,7 @@ static bool parts_name(const struct image *image, struct names *names, bool reda
 	return true;
 }
 
-static bool parts_report(const struct parts *parts, struct types_result *ret)
+static bool parts_report(const struct named_groups *parts, struct types_result *ret)
 {
 	ret->list = calloc(parts->count + 1, sizeof *ret->list);
 	if (ret->list == NULL)
@@ -472,7 +472,7 @@ bool lost_find(const struct image *image, struct names *names, struct reach *rea
 	const struct lost_options *options, struct error *err, struct types_result *ret)
 {
 	struct gatherer gatherer;
-	struct parts parts = {0};
+	struct named_groups parts = {0};
 	*ret = (struct types_result){0};
 	bool ok = gatherer_init(&gatherer, image, names, options->threads) || error_memory(err);
 	ok = ok && gatherer_run(&gatherer, reach, err);

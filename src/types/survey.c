@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Threads share a scan of the memory. Chains of chunks can only be followed in order: each thread
-// waits for its piece of the scan to be next, follows the chains through it, which is quick, and
-// only then looks at the words, with the chunks it found. What depends on the memory before the
-// piece is read again, or kept from it. So neither the number of threads nor the borders of pieces
-// change the result.
+// Threads share a scan of the memory. What depends on the memory before a piece is read again, or,
+// where that cannot be, kept from the piece before. So neither the number of threads nor the
+// borders of pieces change the result.
 #include "types/survey.h"
 
 #include <elf.h>
@@ -13,15 +11,18 @@
 #include <string.h>
 
 #include "types/candidates.h"
-#include "types/chain.h"
 #include "types/merge.h"
+#include "types/parts.h"
 #include "types/ranges.h"
 
 struct worker {
 	struct survey *pass;
 	unsigned char *memory; // CONTEXT bytes, then a piece; owned
+	uint64_t tail;	       // address behind the piece that memory ends with; 0: none
+	size_t tail_size;      // of that piece and what came before it, in memory
 	uint32_t *cells;       // owned; NULL: not wanted
-	struct chunks chunks;
+	uint64_t *fields;      // how often each size field came, FIELDS of them; owned
+	struct parts parts;
 	struct hits hits;
 	struct piece piece;
 	struct error err;
@@ -29,18 +30,8 @@ struct worker {
 	pthread_t thread;
 };
 
-// What the next piece must know of those before it.
-struct past {
-	uint64_t expected;	     // address behind the last piece
-	uint64_t end;		     // of the memory that hangs together there
-	unsigned char tail[CONTEXT]; // its last bytes are those of the last piece
-	size_t tail_size;
-	struct chain chain;
-	// The beginning of the object in chain.chunk.
-	uint64_t opening_start; // address
-	unsigned char opening[OFFSET_MAX + 8];
-	size_t opening_size;
-};
+// Larger chunks of malloc are not so many that anyone would ask.
+#define FIELDS ((uint64_t)1 << 16)
 
 struct survey {
 	const struct image *image;
@@ -55,11 +46,7 @@ struct survey {
 	struct image_scan *scan;
 	struct worker *workers;
 	unsigned threads;
-	pthread_mutex_t lock;
-	pthread_cond_t turned;
-	atomic_uint_fast64_t turn; // number of the piece whose chains are next
-	atomic_uint waiting;	   // threads that sleep until it is theirs
-	struct past past;
+	struct lookup lookup;
 	atomic_bool failed, full;
 	bool counting; // only fill the cells
 	unsigned passes;
@@ -72,194 +59,91 @@ static bool stopped(const struct survey *pass)
 	       atomic_load_explicit(&pass->full, memory_order_relaxed);
 }
 
-// ---- one piece after the other
+// ---- what comes before a piece
 
-// Begin with the memory at address: the segment, and those that follow without a gap and are alike,
-// up to past.end. Only memory that can be written holds a heap; a program's own data may come
-// before it.
-static void run_begin(struct survey *pass, uint64_t address)
+// Where the memory begins that hangs together with what is before address, which can be written or
+// not as that can, but not before `least`.
+static uint64_t memory_start(const struct survey *pass, uint64_t address, uint64_t least)
 {
-	struct past *past = &pass->past;
-	const struct image_segment *segment = image_segment_at(pass->image, address);
-	const uint32_t writable = segment != NULL ? segment->flags & PF_W : 0;
-	size_t left = pass->info->segment_count, index;
 	uint64_t start = address;
-	past->end = address;
-	past->tail_size = 0;
-	for (; left > 0 && segment != NULL && (segment->flags & PF_W) == writable; left--) {
-		past->end = segment->address + segment->size;
-		segment = image_segment_at(pass->image, past->end);
+	uint32_t writable = 0;
+	while (start > least) {
+		const struct image_segment *segment = image_segment_at(pass->image, start - 1);
+		if (segment == NULL || (start != address && (segment->flags & PF_W) != writable))
+			break;
+		writable = segment->flags & PF_W;
+		start = segment->address;
 	}
-	while (start < past->end && places_find(pass->places, start, &index) &&
-		pass->places->list[index].type == PLACE_MODULE)
-		start = pass->places->spans[index].end;
-	chain_begin(&past->chain, pass->info, start, past->end);
-	if (writable == 0 || start >= past->end)
-		past->chain.end = 0;
+	return max_u64(start, least);
 }
 
-// Keep of a piece what the next one must know: if a chunk reaches into it, what that has of the
-// piece. Of a small piece, more is kept than it has.
-static void tail_keep(struct past *past, const struct piece *piece)
+// Bytes before the piece that matter: of the block that reaches into it, or of what is behind the
+// last block.
+static size_t context_size(const struct survey *pass, const struct piece *piece)
 {
-	const struct chain *chain = &past->chain;
-	const uint64_t since = past->expected - chain->chunk;
-	uint64_t size = min_u64(CONTEXT, piece->context + piece->view.size);
-	if (chain->size != 0)
-		// The word before may be a header.
-		size = min_u64(size, chain->used ? since : chain->word);
-	past->tail_size = (size_t)size;
-	memcpy(past->tail + CONTEXT - past->tail_size,
-		piece->view.bytes + piece->view.size - past->tail_size, past->tail_size);
+	const struct part *before = &piece->parts->before;
+	const uint64_t address = piece->view.address;
+	const uint64_t least = max_u64(before->address, address - min_u64(address, CONTEXT));
+	if (before->state == PART_FREE)
+		return 0;
+	return (size_t)(address - memory_start(pass, address, least));
 }
 
-// A hole follows, which has no hits.
-static void tail_add_zeros(struct past *past, uint64_t zeros)
+// A thread that reads all pieces has what comes before one from those that it read last.
+static void tail_keep(struct worker *worker, const struct image_chunk *chunk)
 {
-	const size_t kept = (size_t)min_u64(past->tail_size, CONTEXT - min_u64(CONTEXT, zeros));
-	unsigned char *const end = past->tail + CONTEXT;
-	if (kept == 0) {
-		past->tail_size = 0;
-		return;
-	}
-	memmove(end - zeros - kept, end - kept, kept);
-	memset(end - zeros, 0, (size_t)zeros);
-	past->tail_size = kept + (size_t)zeros;
+	const size_t size = (size_t)min_u64(CONTEXT, worker->tail_size + chunk->size);
+	worker->tail = chunk->address + chunk->size;
+	worker->tail_size = size;
+	memmove(worker->memory + CONTEXT - size, worker->memory + CONTEXT + chunk->size - size,
+		size);
 }
 
-// Keep the beginning of the object that reaches out of the view, as far as the view has it.
-static void opening_keep(struct past *past, const struct view *view)
+static void context_read(struct worker *worker, struct piece *piece)
 {
-	const struct chain *chain = &past->chain;
-	const uint64_t start = chain->chunk + 2 * (uint64_t)chain->word;
-	if (chain->size == 0 || past->opening_start != start)
-		past->opening_size = 0;
-	past->opening_start = start;
-	if (chain->size == 0)
-		return;
-	const uint64_t most = min_u64(OFFSET_MAX + chain->word, chain->size - chain->word);
-	const uint64_t inside = start + past->opening_size - view->address;
-	if (inside >= view->size || past->opening_size >= most)
-		return;
-	const size_t size = (size_t)min_u64(most - past->opening_size, view->size - inside);
-	memcpy(past->opening + past->opening_size, view->bytes + inside, size);
-	past->opening_size += size;
+	const struct survey *pass = worker->pass;
+	const struct part *before = &piece->parts->before;
+	const uint64_t address = piece->view.address;
+	size_t size = context_size(pass, piece);
+	if (pass->info->in_order)
+		size = worker->tail == address ? (size_t)min_u64(size, worker->tail_size) : 0;
+	else if (image_read(pass->image, address - size, worker->memory + CONTEXT - size, size) !=
+		 size)
+		size = 0;
+	piece->context = size;
+	piece->opening_size = 0;
+	if (before->state == PART_USED)
+		piece->opening_size = image_read(pass->image, before->address, piece->opening,
+			(size_t)min_u64(sizeof piece->opening,
+				min_u64(before->limit, address) - before->address));
 }
 
-// The index of the chunk whose size field is at an offset; chunks->count: there is none.
-static size_t chunks_find(const struct chunks *chunks, uint32_t offset)
+// Count the size fields of malloc's chunks, each of which is the word before a block.
+static void fields_count(struct worker *worker, const struct piece *piece)
 {
-	size_t low = 0, high = chunks->count;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if ((chunks->list[middle] & ~CHUNK_USED) < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < chunks->count && (chunks->list[low] & ~CHUNK_USED) == offset ? low
-										  : chunks->count;
-}
-
-// Chunks that wait on a free list are not in use.
-static void chunks_mark_freed(const struct freed *freed, struct chain *chain,
-	const struct view *view, struct chunks *chunks)
-{
-	// The chunk whose size field is the first word of the view.
-	const uint64_t first = view->address - chain->word;
-	size_t low = 0, high = freed->count;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (freed->list[middle] < first)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < freed->count && freed->list[low] - first < view->size; low++) {
-		const size_t at = chunks_find(chunks, (uint32_t)(freed->list[low] - first));
-		if (at == chunks->count)
+	const unsigned word = worker->pass->info->word_size;
+	const enum byte_order order = worker->pass->info->order;
+	for (size_t i = 0; i < piece->parts->count; i++) {
+		const part_mark mark = piece->parts->list[i];
+		const uint32_t offset = mark_offset(mark);
+		uint64_t field = 0;
+		if ((mark & MARK_SLACK) == 0)
 			continue;
-		chunks->list[at] &= ~CHUNK_USED;
-		if (at + 1 == chunks->count)
-			chain->used = false;
+		if (offset >= word)
+			field = word_load(piece->view.bytes + offset - word, word, order);
+		else
+			image_read_word(
+				worker->pass->image, piece->view.address + offset - word, &field);
+		worker->fields[field < FIELDS ? field : 0]++;
 	}
 }
 
-// Follow the chains through a piece, whose turn it is: no other thread touches the past.
-static void past_follow(struct worker *worker, const struct image_chunk *chunk)
-{
-	struct survey *pass = worker->pass;
-	struct past *past = &pass->past;
-	struct chain *chain = &past->chain;
-	struct piece *piece = &worker->piece;
-	if (chunk->address != past->expected || chunk->address >= past->end)
-		run_begin(pass, chunk->address);
-	past->expected = chunk->address + chunk->size + chunk->zeros;
-	if (chunk->zeros > 0) {
-		chain_skip(chain, past->expected);
-		tail_add_zeros(past, chunk->zeros);
-		return;
-	}
-	piece->context = past->tail_size;
-	memcpy(worker->memory + CONTEXT - past->tail_size, past->tail + CONTEXT - past->tail_size,
-		past->tail_size);
-	piece->opening_size = chain->size != 0 ? past->opening_size : 0;
-	memcpy(piece->opening, past->opening, sizeof piece->opening);
-	worker->chunks.count = 0;
-	worker->chunks.before = (struct chunk){chain->chunk, chain->size, chain->used};
-	chain_follow(chain, &piece->view, &worker->chunks);
-	chunks_mark_freed(pass->options->freed, chain, &piece->view, &worker->chunks);
-	tail_keep(past, piece);
-	opening_keep(past, &piece->view);
-}
-
-static void turns_wake(struct survey *pass)
-{
-	pthread_mutex_lock(&pass->lock);
-	pthread_cond_broadcast(&pass->turned);
-	pthread_mutex_unlock(&pass->lock);
-}
-
-static inline void cpu_relax(void)
-{
-#ifdef __x86_64__
-	__builtin_ia32_pause();
-#endif
-}
-
-// Following the chains takes less time than going to sleep: so often the turn is looked for first,
-// about ten microseconds.
-#define TURN_SPINS 500
-
-// Wait for the turn of a piece, and follow the chains. False if it will not come.
-static bool turn_take(struct worker *worker, const struct image_chunk *chunk)
-{
-	struct survey *pass = worker->pass;
-	for (unsigned i = 0; i < TURN_SPINS && atomic_load(&pass->turn) != chunk->number; i++)
-		cpu_relax();
-	if (atomic_load(&pass->turn) != chunk->number) {
-		pthread_mutex_lock(&pass->lock);
-		pass->waiting++;
-		while (atomic_load(&pass->turn) != chunk->number && !stopped(pass))
-			pthread_cond_wait(&pass->turned, &pass->lock);
-		pass->waiting--;
-		pthread_mutex_unlock(&pass->lock);
-	}
-	if (stopped(pass))
-		return false;
-	past_follow(worker, chunk);
-	pass->turn++;
-	// Who is not counted yet will see whose turn it is.
-	if (pass->waiting > 0)
-		turns_wake(pass);
-	return true;
-}
-
-static void chunk_feed(struct worker *worker, const struct image_chunk *chunk)
+static void piece_feed(struct worker *worker, const struct image_chunk *chunk)
 {
 	struct survey *pass = worker->pass;
 	struct hits *hits = &worker->hits;
 	struct piece *piece = &worker->piece;
+	const unsigned word = pass->info->word_size;
 	piece->view.address = chunk->address;
 	piece->view.size = chunk->size;
 	piece->number = chunk->number;
@@ -268,13 +152,16 @@ static void chunk_feed(struct worker *worker, const struct image_chunk *chunk)
 			hits_feed_cells(hits, &piece->view, worker->cells);
 		return;
 	}
-	if (!turn_take(worker, chunk))
-		return;
-	hits->words += chunk->zeros / pass->info->word_size;
-	hits->sifted.zeros += chunk->zeros / pass->info->word_size;
+	hits->words += chunk->zeros / word;
+	hits->sifted.zeros += chunk->zeros / word;
 	if (chunk->size == 0)
 		return;
+	parts_find(&pass->lookup, &piece->view, word, &worker->parts);
+	context_read(worker, piece);
+	fields_count(worker, piece);
 	hits_feed(hits, piece);
+	if (pass->info->in_order)
+		tail_keep(worker, chunk);
 	if (hits->full)
 		atomic_store(&pass->full, true);
 }
@@ -294,12 +181,10 @@ static void *worker_run(void *argument)
 		if (pass->options->watch.add != NULL)
 			pass->options->watch.add(
 				pass->options->watch.context, chunk.size + chunk.zeros);
-		chunk_feed(worker, &chunk);
+		piece_feed(worker, &chunk);
 	}
 	if (!worker->ok)
 		atomic_store(&pass->failed, true);
-	// Whoever waits for a turn that will not come.
-	turns_wake(pass);
 	return NULL;
 }
 
@@ -307,11 +192,11 @@ static void *worker_run(void *argument)
 
 static bool workers_run(struct survey *pass, bool counting, struct error *err)
 {
-	uint64_t *fields = pass->past.chain.fields;
-	memset(fields, 0, CHAIN_FIELDS * sizeof *fields);
-	pass->past = (struct past){.chain = {.fields = fields}};
+	for (unsigned i = 0; i < pass->threads; i++) {
+		memset(pass->workers[i].fields, 0, FIELDS * sizeof *pass->workers[i].fields);
+		pass->workers[i].tail = 0;
+	}
 	pass->counting = counting;
-	atomic_store(&pass->turn, 0);
 	pass->passes++;
 	if (pass->options->watch.begin != NULL)
 		pass->options->watch.begin(pass->options->watch.context, pass->info->bytes_present);
@@ -435,10 +320,12 @@ static bool survey_search(struct survey *pass, struct error *err)
 }
 
 // The most frequent size fields.
-static void fields_find(const uint64_t *counts, struct survey_result *ret)
+static void fields_find(const struct survey *pass, struct survey_result *ret)
 {
-	for (uint64_t value = 1; value < CHAIN_FIELDS; value++) {
-		const struct size_field field = {value, counts[value]};
+	for (uint64_t value = 1; value < FIELDS; value++) {
+		struct size_field field = {.value = value};
+		for (unsigned i = 0; i < pass->threads; i++)
+			field.count += pass->workers[i].fields[value];
 		size_t at = ret->field_count;
 		while (at > 0 && ret->fields[at - 1].count < field.count)
 			at--;
@@ -457,7 +344,8 @@ static bool survey_finish(struct survey *pass, struct error *err, struct survey_
 	struct hits **hits = calloc(pass->threads, sizeof *hits);
 	*ret = (struct survey_result){
 		.classes = *pass->options->classes,
-		.lists_known = pass->options->freed->all,
+		.walked = pass->options->heap->region_count > 0,
+		.lists_known = pass->options->heap->lists_broken == 0,
 		.bar = pass->candidates.bar,
 		.passes = pass->passes,
 		.threads = pass->threads,
@@ -470,7 +358,7 @@ static bool survey_finish(struct survey *pass, struct error *err, struct survey_
 	const bool ok = hits != NULL ? hits_merge(hits, pass->threads, &pass->candidates, err, ret)
 				     : error_memory(err);
 	free(hits);
-	fields_find(pass->past.chain.fields, ret);
+	fields_find(pass, ret);
 	if (!ok)
 		survey_result_deinit(ret);
 	return ok;
@@ -480,14 +368,15 @@ static bool worker_init(struct survey *pass, struct worker *worker, struct error
 {
 	worker->pass = pass;
 	worker->memory = aligned_alloc(64, CONTEXT + IMAGE_CHUNK_SIZE);
-	worker->chunks.list = calloc(
-		chunks_max(IMAGE_CHUNK_SIZE, pass->info->word_size), sizeof *worker->chunks.list);
-	if (worker->memory == NULL || worker->chunks.list == NULL)
+	worker->parts.list = calloc(
+		parts_max(IMAGE_CHUNK_SIZE, pass->info->word_size), sizeof *worker->parts.list);
+	worker->fields = calloc(FIELDS, sizeof *worker->fields);
+	if (worker->memory == NULL || worker->parts.list == NULL || worker->fields == NULL)
 		return error_memory(err);
 	worker->piece = (struct piece){
 		.view = {.image = pass->info->in_order ? NULL : pass->image,
 			.bytes = worker->memory + CONTEXT},
-		.chunks = &worker->chunks,
+		.parts = &worker->parts,
 	};
 	return hits_init(&worker->hits, &pass->shared, IMAGE_CHUNK_SIZE, err);
 }
@@ -510,16 +399,18 @@ static bool survey_init(struct survey *pass, const struct modules *modules, stru
 		.classes = pass->options->classes,
 	};
 	// The buffers of threads take an eighth of the memory at most.
-	const size_t each = CONTEXT + IMAGE_CHUNK_SIZE + hits_memory(pass->info, IMAGE_CHUNK_SIZE);
+	const size_t each = CONTEXT + IMAGE_CHUNK_SIZE + hits_memory(pass->info, IMAGE_CHUNK_SIZE) +
+			    FIELDS * sizeof(uint64_t);
 	const size_t fit = pass->options->memory / 8 / each;
 	pass->threads = (unsigned)max_u64(1, min_u64(pass->options->threads, fit));
-	// The chunks of a live process come in no order but to one thread.
-	if (pass->info->live)
+	// What comes before a piece is kept from the last one.
+	if (pass->info->in_order)
 		pass->threads = 1;
 	pass->workers = calloc(pass->threads, sizeof *pass->workers);
-	pass->past.chain.fields = calloc(CHAIN_FIELDS, sizeof *pass->past.chain.fields);
-	if (pass->workers == NULL || pass->past.chain.fields == NULL)
+	if (pass->workers == NULL)
 		return error_memory(err);
+	if (!lookup_init(&pass->lookup, pass->options->heap, err))
+		return false;
 	for (unsigned i = 0; i < pass->threads; i++)
 		if (!worker_init(pass, &pass->workers[i], err))
 			return false;
@@ -534,12 +425,13 @@ static void survey_deinit(struct survey *pass)
 	for (unsigned i = 0; pass->workers != NULL && i < pass->threads; i++) {
 		struct worker *worker = &pass->workers[i];
 		hits_deinit(&worker->hits);
-		free(worker->chunks.list);
+		free(worker->parts.list);
+		free(worker->fields);
 		free(worker->memory);
 		free(worker->cells);
 	}
 	free(pass->workers);
-	free(pass->past.chain.fields);
+	lookup_deinit(&pass->lookup);
 	candidates_deinit(&pass->candidates);
 	ranges_deinit(&pass->ranges);
 }
@@ -553,8 +445,6 @@ bool survey_run(const struct image *image, const struct modules *modules,
 		.info = image_info(image),
 		.places = places,
 		.options = options,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.turned = PTHREAD_COND_INITIALIZER,
 	};
 	const bool ok = survey_init(&pass, modules, err) && survey_search(&pass, err) &&
 			survey_finish(&pass, err, ret);

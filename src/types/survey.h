@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "alloc/freed.h"
+#include "alloc/heap.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "image/image.h"
@@ -20,8 +20,8 @@
 struct candidate {
 	uint64_t value;
 	uint64_t sites[SITE_COUNT];	 // hits by where they are
-	uint64_t chained;		 // of those in the heap, in chunks that were recognized
-	uint64_t freed;			 // in free chunks; not in sites
+	uint64_t chained;		 // of those in the heap, in blocks
+	uint64_t freed;			 // in free blocks; not in sites
 	only_place stack, module;	 // that all hits in stacks and in modules' data are in
 	uint64_t examples[EXAMPLES_MAX]; // addresses of the first hits, those in the heap first
 	unsigned example_count;
@@ -37,7 +37,9 @@ struct size_field {
 
 struct survey_result {
 	struct size_classes classes; // of the allocator, as in the options
-	bool lists_known;	     // freed chunks that look as if in use were told, all of them
+	bool walked;		     // blocks are known
+	uint64_t packed;	     // as in struct types_result
+	bool lists_known;	     // and all that look as if in use, but wait on a free list
 	struct candidate *list;	     // sorted by value; the facts' ids are indices; owned
 	uint32_t count;
 	struct fact *facts; // sorted; owned
@@ -63,7 +65,7 @@ struct survey_options {
 	enum cpu_level level;		    // that the processor has
 	const atomic_int *stop;		    // not zero: end soon, with what was found so far
 	const struct size_classes *classes; // of the allocator, if it is not glibc's
-	const struct freed *freed;	    // chunks that are not in use, though they look so
+	const struct heap *heap;	    // the map of blocks; without regions if none is known
 	struct survey_watch watch;
 };
 

@@ -379,8 +379,8 @@ static void result_total(struct types_result *result, const struct survey_result
 	result->partial = pass->partial;
 	result->size_classes = pass->classes.allocator;
 	result->lists_known = pass->lists_known;
-	for (uint32_t i = 0; i < pass->count; i++)
-		result->walked |= pass->list[i].chained > 0;
+	result->walked = pass->walked;
+	result->packed = pass->packed;
 	for (size_t i = 0; i < result->count; i++) {
 		const struct type *type = &result->list[i];
 		if (type->kind == TYPE_UNNAMED)

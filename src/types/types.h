@@ -76,10 +76,12 @@ struct types_result {
 	uint64_t left_out; // types that are rarer may be missing, for lack of memory; 0: none
 	unsigned passes, threads;
 	const char *size_classes; // whose arrays' bytes are rounded up; NULL: none is known
-	bool walked;		  // objects in free chunks of a heap were recognized
-	bool lists_known;	  // and all that are in threads' caches and fastbins
-	bool lower;		  // the dump is cut: counts are lower bounds
-	bool partial;		  // stopped before the end
+	bool walked;	  // the blocks of an allocator are known: objects in free ones are left out
+	bool lists_known; // and all that are in threads' caches and fastbins
+	uint64_t packed;  // the --memory with which a packed dump's blocks would be known; 0: they
+			  // are
+	bool lower;	  // the dump is cut: counts are lower bounds
+	bool partial;	  // stopped before the end
 };
 
 // Find the types in image from what the pass over it has gathered. On success *ret is the caller's,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "graph/lookup.h"
+#include "alloc/lookup.h"
 
 #include <stdlib.h>
 
