@@ -276,13 +276,13 @@ odd-address kept direct"
 @test "a packed dump: the memory that is needed is said, and is enough" {
 	needs gzip
 	local memory core=$BATS_TEST_TMPDIR/core.gz
-	gzip -1 <"$(lost_core plain 0)" >"$core"
+	gzip -1 <"$(lost_core threads 5)" >"$core"
 	topleak -2 --leaks -m 16M "$core"
 	fails --leaks packed "unpack it to a file"
 	memory=$(sed 's/.* use -m \([0-9]*M\),.*/\1/' <<<"$stderr")
 	topleak -0 --leaks -m "$memory" "$core"
 	# Of what was unpacked it is not known what no process ever touched.
-	equal "$(grep -v '^note: ' <<<"$output")" "$("$TOPLEAK" --leaks "$(lost_core plain 0)" | grep -v '^note: ')"
+	equal "$(grep -v '^note: ' <<<"$output")" "$("$TOPLEAK" --leaks "$(lost_core threads 5)" | grep -v '^note: ')"
 }
 
 # dies c|c++ SOURCE ARG...: the core of a small program goes to $core
