@@ -8,11 +8,13 @@
 #include "answer/answer.h"
 #include "answer/table.h"
 #include "runtime/runtime.h"
+#include "types/account.h"
 #include "types/diff.h"
 #include "types/objects.h"
 #include "types/saved.h"
 #include "types/types.h"
 
+_Static_assert((int)REPORT_ACCOUNT_PARTS == (int)ACCOUNT_PARTS, "all of them");
 _Static_assert((int)REPORT_SITES == (int)SITE_COUNT, "the same places");
 
 // sizes must live as long as the result.
@@ -200,32 +202,45 @@ static bool dump_walk(struct dump *dump, struct error *err, struct heap *ret)
 	       heap_walk(dump->image, names_places(dump->names), &options, err, ret);
 }
 
-static bool dump_pass(struct dump *dump, struct error *err, struct survey_result *ret)
+// What one pass over the memory has found.
+struct types_pass {
+	struct survey_result survey;
+	struct heap heap;
+	struct zeros zeros;
+	struct account account;
+};
+
+// Such a part of the memory is for stretches that were never touched.
+#define ZEROS_SHARE 16
+
+// *ret, zeroed before, must be released with pass_deinit, also after a failure.
+static bool dump_pass(struct dump *dump, struct error *err, struct types_pass *ret)
 {
 	const struct image_info *info = image_info(dump->image);
+	const size_t memory = dump->options->memory - info->memory;
 	struct size_classes classes;
-	struct heap heap;
 	const struct survey_options options = {
-		.memory = dump->options->memory - info->memory,
+		.memory = memory - memory / ZEROS_SHARE,
 		.threads = (unsigned)dump->options->threads,
 		.level = dump->options->level,
 		.stop = dump->stop,
 		.classes = &classes,
-		.heap = &heap,
+		.heap = &ret->heap,
+		.zeros = &ret->zeros,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
+	zeros_init(&ret->zeros, memory / ZEROS_SHARE);
 	if (!dump_names(dump, "--types", err))
 		return false;
 	if (!names_has_addresses(dump->names))
 		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
 			info->path);
 	size_classes_find(dump->names, info->word_size, &classes);
-	if (!dump_walk(dump, err, &heap))
+	if (!dump_walk(dump, err, &ret->heap))
 		return false;
 	const bool ok = survey_run(dump->image, names_modules(dump->names),
-		names_places(dump->names), &options, err, ret);
-	ret->packed = info->in_order ? dump_memory_needed(dump) : 0;
-	heap_deinit(&heap);
+		names_places(dump->names), &options, err, &ret->survey);
+	ret->survey.packed = info->in_order ? dump_memory_needed(dump) : 0;
 	return ok;
 }
 
@@ -246,6 +261,33 @@ static bool dump_objects(struct dump *dump, struct error *err, struct types_resu
 	const bool ok = types_add_objects(result, &runtimes, names_places(dump->names), err);
 	runtimes_deinit(&runtimes);
 	return ok;
+}
+
+static void pass_deinit(struct types_pass *pass)
+{
+	survey_result_deinit(&pass->survey);
+	heap_deinit(&pass->heap);
+	zeros_deinit(&pass->zeros);
+	account_deinit(&pass->account);
+}
+
+// The table of types, and where all bytes are. The names must be settled.
+static bool pass_answer(
+	struct dump *dump, struct types_pass *pass, struct error *err, struct types_result *ret)
+{
+	const struct heap *heap = pass->heap.region_count > 0 ? &pass->heap : NULL;
+	struct account *account = &pass->account;
+	if (!types_find(dump->image, dump->names, &pass->survey, err, ret) ||
+		!dump_objects(dump, err, ret))
+		return false;
+	if (!zeros_finish(&pass->zeros) ||
+		!account_init(dump->image, names_modules(dump->names), names_places(dump->names),
+			heap, &pass->zeros, account))
+		return error_memory(err);
+	// What has zeros only is in rows, too.
+	ret->heap_bytes = max_u64(account->objects, types_bytes(ret));
+	account_name(account, ret->named_bytes);
+	return true;
 }
 
 // The files without which there are no names, ", " between them. The caller must free it; NULL if
@@ -420,38 +462,69 @@ bool table_answer_saved(struct dump *dump, const char *path, table_find *find,
 	return ok;
 }
 
+// ---- the account
+
+// *ret is to be released with account_report_deinit.
+static bool account_report(
+	const struct account *account, struct error *err, struct report_account *ret)
+{
+	*ret = (struct report_account){.bytes = account->bytes, .touched = account->touched};
+	struct report_left_out *list = calloc(account->left_outs.count + 1, sizeof *list);
+	if (list == NULL)
+		return error_memory(err);
+	for (enum account_part i = 0; i < ACCOUNT_PARTS; i++)
+		ret->parts[i] = (struct report_account_part){account_part_name(i),
+			account_part_text(i), account->parts[i], i < ACCOUNT_UNTOUCHED};
+	for (size_t i = 0; i < account->left_outs.count; i++) {
+		const struct left_out *out = &account->left_outs.list[i];
+		list[i] = (struct report_left_out){out->name, out->bytes, out->writable};
+	}
+	ret->left_outs = list;
+	ret->left_out_count = account->left_outs.count;
+	return true;
+}
+
+static void account_report_deinit(struct report_account *account)
+{
+	free((void *)account->left_outs);
+}
+
 // ---- the whole
 
 static bool types_find_old(struct dump *dump, struct error *err, struct types_result *ret)
 {
-	struct survey_result pass = {0};
+	struct types_pass pass = {0};
 	const bool ok = dump_pass(dump, err, &pass) && dump_settle(dump, err) &&
-			types_find(dump->image, dump->names, &pass, err, ret) &&
-			dump_objects(dump, err, ret);
-	survey_result_deinit(&pass);
+			pass_answer(dump, &pass, err, ret);
+	pass_deinit(&pass);
 	return ok;
 }
 
 bool answer_types(struct dump *dump, struct report *report, struct error *err)
 {
 	struct saved saved = {0};
-	struct survey_result pass = {0};
+	struct types_pass pass = {0};
 	struct types_result result = {0};
 	struct dump_head head = {0};
+	struct report_account account;
+	const struct survey_result *survey = &pass.survey;
 	const char *mode = dump->options->diff != NULL ? "types-diff" : "types";
 	bool ok = table_load_old(dump, "types", types_find_old, err, &saved) &&
 		  dump_pass(dump, err, &pass);
-	ok = ok && dump_head_init(dump, mode, pass.words, pass.partial, err, &head) &&
-	     types_find(dump->image, dump->names, &pass, err, &result) &&
-	     dump_objects(dump, err, &result) &&
-	     table_report(dump, &result, NULL, &saved, &head.head, report, err);
+	ok = ok && dump_head_init(dump, mode, survey->words, survey->partial, err, &head) &&
+	     pass_answer(dump, &pass, err, &result) && account_report(&pass.account, err, &account);
+	if (ok) {
+		head.head.account = dump->options->diff == NULL ? &account : NULL;
+		ok = table_report(dump, &result, NULL, &saved, &head.head, report, err);
+		account_report_deinit(&account);
+	}
 	if (ok) {
 		dump_finish(dump, &head);
-		dump_time(dump, pass.passes, pass.threads);
+		dump_time(dump, survey->passes, survey->threads);
 	}
 	dump_head_deinit(&head);
 	types_result_deinit(&result);
-	survey_result_deinit(&pass);
+	pass_deinit(&pass);
 	saved_deinit(&saved);
 	return ok;
 }

@@ -199,6 +199,42 @@ static void json_types(struct report *report, const struct report_types *types)
 				json_bytes(old->doubt)));
 }
 
+// Add a member; false when out of memory, object is gone then.
+static bool json_add(json_t **object, const char *name, json_t *value)
+{
+	if (*object != NULL && json_object_set_new(*object, name, value) == 0)
+		return true;
+	json_decref(*object);
+	*object = NULL;
+	return false;
+}
+
+static json_t *json_left_outs(const struct report_left_out *list, size_t count)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; array != NULL && i < count; i++)
+		if (json_array_append_new(
+			    array, json_pack("{so so so}", "path", json_bytes(list[i].name),
+					   "bytes", json_number(list[i].bytes), "writable_bytes",
+					   json_number(list[i].writable))) != 0) {
+			json_decref(array);
+			array = NULL;
+		}
+	return array;
+}
+
+static json_t *json_account(const struct report_account *account)
+{
+	json_t *object = json_object(), *parts = json_object();
+	for (size_t i = 0; i < REPORT_ACCOUNT_PARTS; i++)
+		json_add(&parts, account->parts[i].name, json_number(account->parts[i].bytes));
+	json_add(&object, "bytes", json_number(account->bytes));
+	json_add(&object, "touched_bytes", json_number(account->touched));
+	json_add(&object, "parts", parts);
+	json_add(&object, "left_out", json_left_outs(account->left_outs, account->left_out_count));
+	return object;
+}
+
 static void json_begin(struct report *report)
 {
 	const struct report_head *head = report->head;
@@ -215,6 +251,8 @@ static void json_begin(struct report *report)
 		}
 		putc(']', report->stream);
 	}
+	if (head->account != NULL)
+		json_member(report, "account", json_account(head->account));
 	if (head->types != NULL) {
 		json_types(report, head->types);
 		fputs(",\"types\":[", report->stream);
@@ -234,16 +272,6 @@ static json_t *json_value(const struct report *report, const struct report_word 
 {
 	const unsigned size = row->size != 0 ? row->size : report->head->scanned.word_size;
 	return row->redacted ? json_null() : json_hex(row->value, size);
-}
-
-// Add a member; false when out of memory, object is gone then.
-static bool json_add(json_t **object, const char *name, json_t *value)
-{
-	if (*object != NULL && json_object_set_new(*object, name, value) == 0)
-		return true;
-	json_decref(*object);
-	*object = NULL;
-	return false;
 }
 
 // A word that is empty if there is nothing to say: null then.

@@ -125,6 +125,30 @@ struct report_types {
 	const struct report_leaks *leaks; // NULL: the rows are of all objects, not of lost ones
 };
 
+// Memory that was left out when the dump was written.
+struct report_left_out {
+	const char *name; // the file that was mapped, any bytes; NULL: no file
+	uint64_t bytes;
+	uint64_t writable; // of these, that the process could write to
+};
+
+struct report_account_part {
+	const char *name, *text; // for programs, for people
+	uint64_t bytes;
+	bool touched;
+};
+
+// Parts of an account.
+enum { REPORT_ACCOUNT_PARTS = 13 };
+
+// Where all bytes of the dump's memory are: the parts add up to them.
+struct report_account {
+	uint64_t bytes, touched;
+	struct report_account_part parts[REPORT_ACCOUNT_PARTS];
+	const struct report_left_out *left_outs; // the largest first
+	size_t left_out_count;
+};
+
 // Where names were asked for; NULL, false: not given.
 struct report_sources {
 	const char *exe, *sysroot, *debug_dir;
@@ -145,9 +169,10 @@ struct report_head {
 	bool verbose;	  // people want to know all
 	const char *next; // the options of what to ask next; "": nothing; NULL: the types, or the
 			  // strings of plain bytes, after rows of words
-	struct report_sources sources;	  // for it
-	const struct report_types *types; // NULL: rows are words
-	const char *closer;		  // a type that is worth a closer look; NULL: none
+	struct report_sources sources;	      // for it
+	const struct report_types *types;     // NULL: rows are words
+	const struct report_account *account; // NULL: not known
+	const char *closer;		      // a type that is worth a closer look; NULL: none
 };
 
 // A row of the most frequent words, or of the values of a field.

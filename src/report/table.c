@@ -369,6 +369,58 @@ static void table_leaks(const struct report *report, const struct report_types *
 	table_doubt(types, stream);
 }
 
+// The last component of a path, in a column of a terminal.
+static void table_path(const struct report *report, FILE *stream, const char *path)
+{
+	char escaped[4 * 256];
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+	escape(escaped, sizeof escaped, name, strlen(name), ESCAPE_TERMINAL);
+	terminal_write_cut(stream, escaped, report->width > 0 ? TEXT_WIDTH_MAX : 0);
+}
+
+// So many files that were left out are named.
+#define LEFT_OUT_NAMES 3
+
+// ": pool 64.0 MiB, no file 1.0 MiB, and 5 more"
+static void table_left_outs(
+	const struct report *report, const struct report_account *account, FILE *stream)
+{
+	for (size_t i = 0; i < account->left_out_count && i < LEFT_OUT_NAMES; i++) {
+		fputs(i == 0 ? ": " : ", ", stream);
+		if (account->left_outs[i].name == NULL)
+			fputs("no file", stream);
+		else
+			table_path(report, stream, account->left_outs[i].name);
+		fprintf(stream, " %s", size_format(account->left_outs[i].bytes).text);
+	}
+	if (account->left_out_count > LEFT_OUT_NAMES)
+		fprintf(stream, ", and %zu more", account->left_out_count - LEFT_OUT_NAMES);
+}
+
+// Where all bytes are.
+static void table_account(
+	const struct report *report, const struct report_account *account, FILE *stream)
+{
+	fprintf(stream, "memory: %s, of which were touched %s:\n", size_format(account->bytes).text,
+		size_format(account->touched).text);
+	for (size_t i = 0; i < REPORT_ACCOUNT_PARTS; i++) {
+		const struct report_account_part *part = &account->parts[i];
+		if (part->bytes == 0)
+			continue;
+		fprintf(stream, "%11s ", size_format(part->bytes).text);
+		if (part->touched)
+			fprintf(stream, "%5.1f %%",
+				100 * (double)part->bytes / (double)account->touched);
+		else
+			fputs("      -", stream);
+		fprintf(stream, "  %s", part->text);
+		if (strcmp(part->name, "left_out") == 0)
+			table_left_outs(report, account, stream);
+		putc('\n', stream);
+	}
+}
+
 static void table_totals(
 	const struct report *report, const struct report_types *types, FILE *stream)
 {
@@ -429,6 +481,8 @@ void table_end(struct report *report)
 		table_leaks(report, types, stream);
 	else
 		table_totals(report, types, stream);
+	if (report->head->account != NULL)
+		table_account(report, report->head->account, stream);
 	if (stream == report->stream)
 		return;
 	if (fclose(stream) == 0)

@@ -181,6 +181,8 @@ static void *worker_run(void *argument)
 		if (pass->options->watch.add != NULL)
 			pass->options->watch.add(
 				pass->options->watch.context, chunk.size + chunk.zeros);
+		if (pass->options->zeros != NULL && pass->passes == 1)
+			zeros_note(pass->options->zeros, &chunk, worker->memory + CONTEXT);
 		piece_feed(worker, &chunk);
 	}
 	if (!worker->ok)

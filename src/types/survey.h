@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "image/places.h"
+#include "image/zeros.h"
 #include "types/hits.h"
 #include "types/sizeclass.h"
 
@@ -66,6 +67,7 @@ struct survey_options {
 	const atomic_int *stop;		    // not zero: end soon, with what was found so far
 	const struct size_classes *classes; // of the allocator, if it is not glibc's
 	const struct heap *heap;	    // the map of blocks; without regions if none is known
+	struct zeros *zeros; // notes the memory that was never touched; NULL: not wanted
 	struct survey_watch watch;
 };
 

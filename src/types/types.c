@@ -395,10 +395,7 @@ bool types_find(const struct image *image, struct names *names, const struct sur
 {
 	const struct image_info *info = image_info(image);
 	struct builder builder = {.image = image, .names = names, .result = ret, .err = err};
-	uint64_t bytes[KIND_COUNT];
 	*ret = (struct types_result){0};
-	names_measure(names, bytes);
-	ret->heap_bytes = bytes[KIND_HEAP] + bytes[KIND_ANON];
 	ret->lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
 	bool ok = evidence_init(&builder.evidence, pass, names, err);
 	if (ok) {
@@ -410,6 +407,14 @@ bool types_find(const struct image *image, struct names *names, const struct sur
 	else
 		types_result_deinit(ret);
 	return ok;
+}
+
+uint64_t types_bytes(const struct types_result *result)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < result->count; i++)
+		sum = add_saturated(sum, result->list[i].bytes);
+	return sum;
 }
 
 void types_result_deinit(struct types_result *result)

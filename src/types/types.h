@@ -69,7 +69,7 @@ struct types_result {
 	size_t count;
 	// Of classes and structs with a name.
 	uint64_t named_count, named_bytes;
-	uint64_t heap_bytes; // heap and anonymous memory that the dump has
+	uint64_t heap_bytes; // heap and anonymous memory that was touched
 	uint64_t words, zeros, texts;
 	struct size_field fields[SIZE_FIELDS_MAX]; // size fields of malloc's chunks
 	size_t field_count;
@@ -89,6 +89,8 @@ struct types_result {
 bool types_find(const struct image *image, struct names *names, const struct survey_result *pass,
 	struct error *err, struct types_result *ret);
 void types_result_deinit(struct types_result *result);
+// What all rows take, bytes.
+uint64_t types_bytes(const struct types_result *result);
 
 // The name of a type that is known by a pointer at an offset in its objects: "-> ssl_read_methods
 // @+8", "-> app+0x1234 @+0"; without the offset if it is above OFFSET_MAX. value is the pointer,
