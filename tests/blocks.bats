@@ -22,11 +22,14 @@ allocator() {
 	echo "$path"
 }
 
-# right CORE [-i]: the blocks in use are those of CORE.list, each begin and each size
+# right CORE [-a ALLOCATOR] [-i]: the blocks in use are those of CORE.list, each begin and each size, and all is sound
 right() {
-	"$blocks" "$1" >"$BATS_TEST_TMPDIR/found" 2>"$BATS_TEST_TMPDIR/said" || { cat "$BATS_TEST_TMPDIR/said" && false; }
-	cat "$BATS_TEST_TMPDIR/said"
-	compare-blocks "${@:2}" "$BATS_TEST_TMPDIR/found" "$1.list"
+	local core=$1 only=()
+	shift
+	[ "${1-}" != -a ] || { only=("$1" "$2") && shift 2; }
+	"$blocks" "${only[@]}" "$core" >"$BATS_TEST_TMPDIR/found" 2>"$BATS_TEST_TMPDIR/said" || { cat "$BATS_TEST_TMPDIR/said" && false; }
+	compare-blocks "$@" "$BATS_TEST_TMPDIR/found" "$core.list"
+	contains "$(<"$BATS_TEST_TMPDIR/said")" "damaged 0, missing 0, broken lists 0"
 }
 
 # histories NAME LIBRARY [-i]: of several lengths and threads; SEED=N repeats one
@@ -39,7 +42,6 @@ histories() {
 		rm -f "$fixtures/keeper.$name.core"
 		right "$(fixture "keeper.$name.core" dump -k @ env LD_PRELOAD="$path" "$(keeper)" @.list "$seed" $history)" "${@:3}"
 		contains "$(<"$BATS_TEST_TMPDIR/said")" "$name: "
-		contains "$(<"$BATS_TEST_TMPDIR/said")" "damaged 0, missing 0, broken lists 0"
 	done
 }
 
@@ -47,6 +49,20 @@ histories() {
 @test "tcmalloc: every block in use, and no other" { histories tcmalloc libtcmalloc_minimal.so.4; }
 # Where an aligned block begins in a larger one is known to nobody but its owner.
 @test "mimalloc: every block in use, and no other" { histories mimalloc libmimalloc.so -i; }
+
+@test "CPython's objects: every block in use, and no other" {
+	local program seed=${SEED:-$RANDOM} history core
+	needs pkg-config
+	pkg-config --exists python3-embed || skip "no headers of Python"
+	# shellcheck disable=SC2046 # words
+	program=$(fixture snakes "${CC:-cc}" -O1 -o @ "$repo/fixtures/snakes.c" $(pkg-config --cflags --libs python3-embed))
+	echo "# SEED=$seed" >&3
+	for history in 1 2; do
+		rm -f "$fixtures/snakes.core"
+		core=$(fixture snakes.core dump -k @ "$program" @.list $((seed + history)))
+		right "$core" -a pymalloc
+	done
+}
 
 # lost NAME LIBRARY: what nothing reaches, under another allocator
 lost() {

@@ -2,7 +2,7 @@
 // The blocks in use that the walkers find in a core, a line "ADDRESS SIZE" for each, in hex: what the keeper fixture
 // writes of itself. The rest of what they say goes to standard error.
 //
-//   test-blocks [-j THREADS] CORE
+//   test-blocks [-j THREADS] [-a ALLOCATOR] CORE      of one allocator only
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +25,14 @@ static void region_print(const struct heap *heap, const struct lookup *lookup, c
 	}
 }
 
-static bool heap_print(const struct heap *heap, struct error *err)
+static bool heap_print(const struct heap *heap, enum heap_allocator only, struct error *err)
 {
 	struct lookup lookup;
 	if (!lookup_init(&lookup, heap, err))
 		return false;
 	for (size_t i = 0; i < heap->region_count; i++)
-		region_print(heap, &lookup, &heap->regions[i]);
+		if (only == HEAP_UNKNOWN || heap->regions[i].allocator == only)
+			region_print(heap, &lookup, &heap->regions[i]);
 	lookup_deinit(&lookup);
 	fprintf(stderr,
 		"%s: %zu regions, in use %" PRIu64 " (%" PRIu64 " bytes), free %" PRIu64 " (%" PRIu64 "), cached %" PRIu64 " (%" PRIu64
@@ -53,18 +54,22 @@ int main(int argc, char **argv)
 	struct heap heap = {0};
 	struct diag diag;
 	struct error err = {0};
+	enum heap_allocator only = HEAP_UNKNOWN;
 	int option;
-	while ((option = getopt(argc, argv, "j:")) != -1) {
-		if (option != 'j')
+	while ((option = getopt(argc, argv, "j:a:")) != -1) {
+		if (option == 'j')
+			options.threads = (unsigned)atoi(optarg);
+		else if (option == 'a')
+			only = heap_allocator_named(optarg);
+		else
 			return 2;
-		options.threads = (unsigned)atoi(optarg);
 	}
 	if (optind + 1 != argc)
 		return 2;
 	diag_init(&diag, stderr);
 	const bool ok = image_open(argv[optind], &image_options, &diag, &err, &image) &&
 			names_create(image, &names_options, &diag, &err, &names) &&
-			heap_walk(image, names_places(names), &options, &err, &heap) && heap_print(&heap, &err);
+			heap_walk(image, names_places(names), &options, &err, &heap) && heap_print(&heap, only, &err);
 	if (!ok)
 		diag_error(&diag, &err);
 	heap_deinit(&heap);

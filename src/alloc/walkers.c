@@ -5,12 +5,13 @@
 
 #include "alloc/jemalloc.h"
 #include "alloc/mimalloc.h"
+#include "alloc/pymalloc.h"
 #include "alloc/tcmalloc.h"
 #include "base/bytes.h"
 
 typedef bool walker(const struct walker_input *input, struct slabs *slabs);
 
-static walker *const walkers[] = {jemalloc_walk, tcmalloc_walk, mimalloc_walk};
+static walker *const walkers[] = {jemalloc_walk, tcmalloc_walk, mimalloc_walk, pymalloc_walk};
 
 bool walkers_find(const struct walker_input *input, struct slabs *ret)
 {
