@@ -378,6 +378,56 @@ dies() {
 	fi
 }
 
+header_core() {
+	fixture header.core "$repo/scripts/dump" -k @ \
+		"$(fixture header "${CC:-cc}" -O1 -o @ "$repo/fixtures/header.c")"
+}
+
+@test "a block that malloc is about to hand out is not lost: a register has its header" {
+	[ "$(uname -m)" = x86_64 ] || skip "not x86-64"
+	topleak -0 --leaks -ojson "$(header_core)"
+	is '[.types[].size] | contains([7008]) and (contains([5008]) | not)'
+}
+
+@test "memory that was left out when the dump was written is named: what only it points at seems lost" {
+	local core name
+	core=$(header_core)
+	topleak -0 --leaks "$core"
+	contains "$output" "note: 1.0 MiB that the program could write to were left out when the dump was written: no file 1.0 MiB;"
+	topleak -0 --leaks -ojson "$core"
+	# One may be in a register, or where a function has left it.
+	is '.types[] | select(.size == 320) | .count >= 98'
+	is '.totals.left_out_bytes == 1048576 and .left_out == [{"path": null, "bytes": 1048576, "writable_bytes": 1048576}]'
+	for name in plain threads; do
+		topleak -0 --leaks "$(lost_core $name $([ $name = plain ] && echo 0 || echo 5))"
+		lacks "$output" "left out"
+	done
+}
+
+@test "--leaks --all: every lost object, by address, in every format" {
+	local core
+	core=$(lost_core threads 5)
+	topleak -0 --leaks --all -ojson -n 3 "$core"
+	is '.types | length == 3'
+	is '(.objects | length) == .totals.lost_count and ([.objects[].size] | add) == .totals.lost_bytes'
+	is '([.objects[] | select(.direct)] | length) == .totals.direct_count'
+	is '[.objects[].address] | . == sort_by(length, .) and . == unique_by(.)'
+	if python3 -c 'import jsonschema' 2>/dev/null; then
+		validate "$repo/share/topleak.schema.json" <<<"$output"
+	fi
+	jq -r '.objects[] | "\(.address[2:]) \(.size) \(if .direct then "direct" else "indirect" end)"' <<<"$output" |
+		sort >"$BATS_TEST_TMPDIR/listed"
+	found "$core" | diff - "$BATS_TEST_TMPDIR/listed"
+	topleak -0 --leaks --all -ocsv "$core"
+	equal "${lines[0]}" "address,size,direct,type,kind,module"
+	equal "$(($(wc -l <<<"$output") - 1))" "$(wc -l <"$BATS_TEST_TMPDIR/listed")"
+	topleak -0 --leaks --all -n 1 "$core"
+	equal "$(grep -c ^0x <<<"$output")" "$(wc -l <"$BATS_TEST_TMPDIR/listed")"
+	contains "$output" "23 types, 1 shown"
+	topleak -2 --leaks --all --diff "$core" "$core"
+	fails --all --diff
+}
+
 @test "--redact shows no text of the memory" {
 	topleak -0 --leaks --redact -n 1000 "$(lost_core plain 0)"
 	lacks "$output" '"'

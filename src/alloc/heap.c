@@ -179,3 +179,13 @@ const struct heap_region *heap_region_at(const struct heap *heap, uint64_t addre
 	size_t hint = SIZE_MAX;
 	return heap_region_near(heap, address, &hint);
 }
+
+uint64_t heap_block_behind(const struct heap *heap, uint64_t address)
+{
+	const uint64_t block = add_saturated(address, 2 * (uint64_t)heap->word);
+	const struct heap_region *region = heap_region_at(heap, block);
+	if (region == NULL || region->allocator != HEAP_GLIBC)
+		return 0;
+	const size_t slot = region_slot(region, block);
+	return region_address(region, slot) == block && heap_is_used(heap, slot) ? block : 0;
+}

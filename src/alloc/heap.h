@@ -161,6 +161,10 @@ const struct heap_region *heap_region_at(const struct heap *heap, uint64_t addre
 // The same. hint: the index of a region that is tried first, becomes that of the one found.
 const struct heap_region *heap_region_near(const struct heap *heap, uint64_t address, size_t *hint);
 
+// The block in use whose header begins at address: that is what registers have in the place of the
+// block while glibc's malloc hands it out. 0 if there is none.
+uint64_t heap_block_behind(const struct heap *heap, uint64_t address);
+
 static inline bool heap_is_used(const struct heap *heap, size_t slot)
 {
 	return (heap->cells[slot / 64].used >> slot % 64 & 1) != 0;

@@ -114,6 +114,7 @@ void leaks_deinit(struct leaks *leaks)
 	reach_destroy(leaks->reach);
 	heap_deinit(&leaks->heap);
 	types_result_deinit(&leaks->result);
+	left_outs_deinit(&leaks->left_outs);
 }
 
 static bool leaks_find_old(struct dump *dump, struct error *err, struct types_result *ret)
@@ -144,6 +145,9 @@ static struct report_leaks totals_of(const struct dump *dump, const struct leaks
 		.break_address = heap->break_count > 0 ? heap->breaks[0].address : 0,
 		.unread_bytes = reach_unread(leaks->reach),
 		.arenas_lost = heap->arenas_lost,
+		.mapped_bytes = heap->mapped.bytes,
+		.left_out_bytes = leaks->left_outs.writable,
+		.listed = dump->options->all && !leaks->result.partial,
 		.allocator = heap->allocator != HEAP_UNKNOWN ? heap_allocator_name(heap->allocator)
 							     : NULL,
 		.exact = dump->options->exact_pointers,
@@ -159,6 +163,64 @@ static struct report_leaks totals_of(const struct dump *dump, const struct leaks
 	return ret;
 }
 
+static void object_report(void *context, const struct lost_object *object)
+{
+	const struct report_lost row = {object->address, object->size, object->direct, object->name,
+		type_kind_name(object->kind), object->module};
+	report_lost(context, &row);
+}
+
+struct listing {
+	struct dump *dump;
+	struct leaks *leaks;
+};
+
+// All lost objects, below the rows of types.
+static bool objects_report(void *context, struct report *report, struct error *err)
+{
+	const struct listing *listing = context;
+	struct dump *dump = listing->dump;
+	report_list(report, REPORT_LOST);
+	return lost_list(dump->image, dump->names, listing->leaks->reach, dump->options->redact,
+		object_report, report, err);
+}
+
+// The mappings that the process could write to, of what was left out when the dump was written.
+// The caller must free *ret.
+static bool left_outs_report(const struct left_outs *outs, struct error *err,
+	struct report_left_out **ret, size_t *count)
+{
+	*ret = calloc(outs->count + 1, sizeof **ret);
+	if (*ret == NULL)
+		return error_memory(err);
+	for (size_t i = 0; i < outs->count; i++) {
+		const struct left_out *out = &outs->list[i];
+		if (out->writable > 0)
+			(*ret)[(*count)++] =
+				(struct report_left_out){out->name, out->writable, out->writable};
+	}
+	return true;
+}
+
+static bool leaks_table(struct dump *dump, struct leaks *leaks, struct saved *saved,
+	struct report_head *head, struct report *report, struct error *err)
+{
+	struct report_leaks totals = totals_of(dump, leaks);
+	struct report_left_out *outs;
+	struct listing listing = {dump, leaks};
+	const struct table_more more = {objects_report, &listing};
+	if (!left_outs_report(&leaks->left_outs, err, &outs, &totals.left_out_count))
+		return false;
+	totals.left_outs = outs;
+	// Nothing has grown that is not known.
+	if (totals.lost_unknown)
+		types_result_deinit(&saved->result);
+	const bool ok = table_report(dump, &leaks->result, &totals, saved,
+		totals.listed ? &more : NULL, head, report, err);
+	free(outs);
+	return ok;
+}
+
 bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 {
 	struct saved saved = {0};
@@ -169,19 +231,14 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 		image_info(dump->image)->bytes_present / image_info(dump->image)->word_size;
 	bool ok = table_load_old(dump, "leaks", leaks_find_old, err, &saved) &&
 		  leaks_reach(dump, "--leaks", err, &leaks) && leaks_group(dump, err, &leaks) &&
+		  left_outs_find(dump->image, err, &leaks.left_outs) &&
 		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
 	if (ok && leaks.heap.allocator != HEAP_UNKNOWN && reach_lacks_roots(leaks.reach))
 		diag_warn(dump->diag,
 			"%s: the program's data, or all stacks, are not in the dump: most objects "
 			"seem to be lost for want of them, and this cannot be told from a leak",
 			image_info(dump->image)->path);
-	if (ok) {
-		const struct report_leaks totals = totals_of(dump, &leaks);
-		// Nothing has grown that is not known.
-		if (totals.lost_unknown)
-			types_result_deinit(&saved.result);
-		ok = table_report(dump, &leaks.result, &totals, &saved, &head.head, report, err);
-	}
+	ok = ok && leaks_table(dump, &leaks, &saved, &head.head, report, err);
 	if (ok) {
 		dump_finish(dump, &head);
 		dump_time(dump, 2, (unsigned)dump->options->threads);

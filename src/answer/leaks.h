@@ -6,6 +6,7 @@
 #include "alloc/heap.h"
 #include "answer/answer.h"
 #include "graph/reach.h"
+#include "image/leftout.h"
 #include "types/types.h"
 
 // What is found in one dump.
@@ -13,6 +14,7 @@ struct leaks {
 	struct heap heap;
 	struct reach *reach;
 	struct types_result result;
+	struct left_outs left_outs;
 };
 
 // Walk the heap and find out what can be reached, for an option. *leaks, empty before, must be

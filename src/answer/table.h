@@ -19,7 +19,14 @@ bool table_load_old(const struct dump *now, const char *mode, table_find *find, 
 bool table_answer_saved(struct dump *dump, const char *path, table_find *find,
 	struct report *report, struct error *err);
 
-// Report the rows, or what grew since the saved ones. leaks: of lost objects; NULL: of all.
+// Rows of another list, below those of the table.
+struct table_more {
+	bool (*rows)(void *context, struct report *report, struct error *err);
+	void *context;
+};
+
+// Report the rows, or what grew since the saved ones. leaks: of lost objects; NULL: of all. more:
+// NULL: none; not with what grew.
 bool table_report(const struct dump *dump, struct types_result *result,
-	const struct report_leaks *leaks, const struct saved *saved, struct report_head *head,
-	struct report *report, struct error *err);
+	const struct report_leaks *leaks, const struct saved *saved, const struct table_more *more,
+	struct report_head *head, struct report *report, struct error *err);

@@ -94,8 +94,8 @@ static void head_fit(struct report_head *head, struct report_types *types, const
 }
 
 static bool table_answer(struct types_result *result, const struct report_leaks *leaks,
-	const struct options *options, struct report_head *head, struct report *report,
-	struct error *err)
+	const struct table_more *more, const struct options *options, struct report_head *head,
+	struct report *report, struct error *err)
 {
 	struct report_malloc_size sizes[SIZE_FIELDS_MAX];
 	struct report_types types = head_of(result, sizes);
@@ -117,10 +117,11 @@ static bool table_answer(struct types_result *result, const struct report_leaks 
 		const struct report_type row = row_of(&result->list[rows[i]], result);
 		report_type(report, &row);
 	}
+	const bool ok = more == NULL || more->rows(more->context, report, err);
 	report_end(report);
 	head->types = NULL;
 	free(rows);
-	return true;
+	return ok;
 }
 
 static struct report_type growth_row(const struct growth *growth, const struct types_result *now)
@@ -346,8 +347,8 @@ bool table_load_old(const struct dump *now, const char *mode, table_find *find, 
 }
 
 bool table_report(const struct dump *dump, struct types_result *result,
-	const struct report_leaks *leaks, const struct saved *saved, struct report_head *head,
-	struct report *report, struct error *err)
+	const struct report_leaks *leaks, const struct saved *saved, const struct table_more *more,
+	struct report_head *head, struct report *report, struct error *err)
 {
 	const struct options *options = dump->options;
 	const struct report_old old = {
@@ -357,7 +358,7 @@ bool table_report(const struct dump *dump, struct types_result *result,
 		.doubt = saved->missing,
 	};
 	const bool ok = options->diff == NULL
-				? table_answer(result, leaks, options, head, report, err)
+				? table_answer(result, leaks, more, options, head, report, err)
 				: diff_answer(result, leaks, &old, &saved->result, options, head,
 					  report, err);
 	head->types = NULL;
@@ -414,6 +415,7 @@ static struct report_leaks saved_totals(const struct saved *saved)
 		.free_count = saved->leaks.free_count,
 		.free_bytes = saved->leaks.free_bytes,
 		.arenas_lost = saved->leaks.arenas_lost,
+		.left_out_bytes = saved->leaks.left_out_bytes,
 		.unwalked_bytes = saved->leaks.unwalked_bytes,
 		.breaks = saved->leaks.breaks,
 		.break_address = saved->leaks.break_address,
@@ -454,7 +456,7 @@ bool table_answer_saved(struct dump *dump, const char *path, table_find *find,
 		struct report_head head = saved_head(&now, lost ? "leaks-diff" : "types-diff", path,
 			dump->options->redact, modules);
 		ok = table_report(
-			dump, &now.result, lost ? &totals : NULL, &old, &head, report, err);
+			dump, &now.result, lost ? &totals : NULL, &old, NULL, &head, report, err);
 	}
 	free(modules);
 	saved_deinit(&now);
@@ -515,7 +517,7 @@ bool answer_types(struct dump *dump, struct report *report, struct error *err)
 	     pass_answer(dump, &pass, err, &result) && account_report(&pass.account, err, &account);
 	if (ok) {
 		head.head.account = dump->options->diff == NULL ? &account : NULL;
-		ok = table_report(dump, &result, NULL, &saved, &head.head, report, err);
+		ok = table_report(dump, &result, NULL, &saved, NULL, &head.head, report, err);
 		account_report_deinit(&account);
 	}
 	if (ok) {

@@ -88,7 +88,7 @@ static const struct option_spec specs[] = {
 		FIELD(path), FIELD(path_given), 0, UINT64_MAX, NULL},
 	{"around", NULL, '\0', TYPE_MAYBE, "FROM:TO", "the layout of what is found, word by word (-2:16)",
 		FIELD(around_range), FIELD(around), 0, 0, NULL},
-	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address where it is, not the first N",
+	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address, not the first N; with --leaks every lost object, with --path every step",
 		FIELD(all), 0, 0, 0, NULL},
 	{"min-length", NULL, '\0', TYPE_NUMBER, "N", "strings of at least N characters (8)",
 		FIELD(min_length), FIELD(min_length_given), 1, 1 << 20, NULL},
@@ -460,14 +460,16 @@ static bool options_check_question(const struct options *options, struct error *
 	const struct use refined[] = {{options->member != NULL, "--member"},
 		{options->member_offset != NULL, "--memberOffset"},
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
-		{options->all && !options->path_given, "--all"}, {options->owners, "--owners"},
-		{false, NULL}};
+		{options->all && !options->path_given && !options->leaks, "--all"},
+		{options->owners, "--owners"}, {false, NULL}};
 	const char *refinement = use_first(refined);
 	if (refinement != NULL && (question == NULL || options->strings || options->types ||
 					  options->leaks || options->path_given))
 		return error_usage(err, "%s%s%s: needs %s--type", refinement,
 			question != NULL ? " with " : "", question != NULL ? question : "",
 			options->owners ? "" : "--find 0x... or ");
+	if (options->all && options->leaks && options->diff != NULL)
+		return error_usage(err, "--all and --diff: do not go together");
 	if (options->owners && options->type == NULL)
 		return error_usage(err, "--owners with %s: needs --type", question);
 	if (options->min_length_given && !options->strings)

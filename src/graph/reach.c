@@ -439,6 +439,18 @@ static void worker_mark_all(struct worker *worker)
 	}
 }
 
+// In malloc, which may have been interrupted, there is no pointer to the block yet.
+static void worker_scan_headers(struct worker *worker, const unsigned char *bytes, size_t size)
+{
+	const struct pointers *pointers = &worker->reach->pointers;
+	for (size_t i = 0; i + pointers->word <= size; i += pointers->word) {
+		const uint64_t block = heap_block_behind(worker->reach->heap,
+			word_load(bytes + i, pointers->word, pointers->order) & pointers->mask);
+		if (block != 0)
+			worker_scan_word(worker, block, worker->where + i);
+	}
+}
+
 void worker_scan_registers(struct worker *worker, bool tell)
 {
 	struct reach *reach = worker->reach;
@@ -449,6 +461,7 @@ void worker_scan_registers(struct worker *worker, bool tell)
 			image_read_registers(reach->image, i, worker->piece, PIECE_SIZE);
 		worker->source = tell ? process->registers[i].thread : NO_SOURCE;
 		worker_scan(worker, worker->piece, size);
+		worker_scan_headers(worker, worker->piece, size);
 	}
 	worker_flush(worker);
 }
@@ -718,5 +731,14 @@ bool reach_link_lost(struct reach *reach, reach_visit *visit, void *context, str
 	reach->take = worker_link;
 	const bool ok = reach_visit_lost(reach, visit, context, err);
 	reach->take = NULL;
+	return ok;
+}
+
+bool reach_list_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err)
+{
+	const unsigned threads = reach->options.threads;
+	reach->options.threads = 1;
+	const bool ok = reach_visit_lost(reach, visit, context, err);
+	reach->options.threads = threads;
 	return ok;
 }

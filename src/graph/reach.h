@@ -91,3 +91,5 @@ typedef void reach_lost_note(void *context, size_t tile, size_t number, bool dir
 void reach_each_lost(const struct reach *reach, reach_lost_note *note, void *context);
 // Visit all lost objects.
 bool reach_visit_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err);
+// The same, by address, with one thread.
+bool reach_list_lost(struct reach *reach, reach_visit *visit, void *context, struct error *err);

@@ -24,10 +24,17 @@ static void csv_text(FILE *stream, const char *text)
 	putc('"', stream);
 }
 
+// Each lost object has a row; the types have none then.
+static bool csv_is_list(const struct report *report)
+{
+	const struct report_types *types = report->head->types;
+	return types != NULL && types->leaks != NULL && types->leaks->listed;
+}
+
 static void csv_begin(struct report *report)
 {
 	const struct report_types *types = report->head->types;
-	if (report->answers > 0)
+	if (report->answers > 0 || csv_is_list(report))
 		return;
 	if (types != NULL && types->leaks != NULL)
 		fprintf(report->stream,
@@ -125,6 +132,8 @@ static void csv_lost(FILE *stream, const struct report_type *row)
 static void csv_type(struct report *report, const struct report_type *row)
 {
 	FILE *stream = report->stream;
+	if (csv_is_list(report))
+		return;
 	csv_file(report);
 	if (report->head->types->old != NULL)
 		fprintf(stream, "%" PRId64 ",%" PRId64 ",", row->more_count, row->more_bytes);
@@ -171,6 +180,7 @@ static void csv_list(struct report *report, enum report_list list)
 			"offset,value,count,values,skipped,distinct,kind,description,mostly",
 		[REPORT_OWNERS] = "count,offset,name,kind,module,address",
 		[REPORT_PATH] = "address,offset,name,kind,module,size,count",
+		[REPORT_LOST] = "address,size,direct,type,kind,module",
 	};
 	if (report->answers == 0 && !report->list)
 		fprintf(report->stream, "%s%s\n", report->many ? "file," : "", columns[list]);
@@ -258,6 +268,17 @@ static void csv_owner(struct report *report, const struct report_owner *row)
 	putc('\n', stream);
 }
 
+static void csv_lost_object(struct report *report, const struct report_lost *row)
+{
+	csv_file(report);
+	csv_address(report, row->address);
+	fprintf(report->stream, ",%" PRIu64 ",%d,", row->size, row->direct);
+	csv_text(report->stream, row->name);
+	fprintf(report->stream, ",%s,", row->kind);
+	csv_text(report->stream, row->module);
+	putc('\n', report->stream);
+}
+
 static void csv_end(struct report *report)
 {
 	(void)report;
@@ -275,5 +296,6 @@ const struct report_writer writer_csv = {
 	.member = csv_member,
 	.field = csv_field,
 	.owner = csv_owner,
+	.lost = csv_lost_object,
 	.end = csv_end,
 };

@@ -97,6 +97,12 @@ static void gdb_owner(struct report *report, const struct report_owner *row)
 	(void)report;
 }
 
+static void gdb_lost(struct report *report, const struct report_lost *row)
+{
+	(void)row;
+	(void)report;
+}
+
 static void gdb_end(struct report *report)
 {
 	(void)report;
@@ -114,5 +120,6 @@ const struct report_writer writer_gdb = {
 	.member = gdb_member,
 	.field = gdb_field,
 	.owner = gdb_owner,
+	.lost = gdb_lost,
 	.end = gdb_end,
 };

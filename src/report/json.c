@@ -134,8 +134,8 @@ static json_t *json_leaks(const struct report_types *types)
 {
 	const struct report_leaks *leaks = types->leaks;
 	const bool lost = !leaks->lost_unknown, used = !leaks->used_unknown;
-	return json_pack("{so so so so so so so so so so so so so so so so so so sb sb sb}", //
-		"types", json_number(types->types),					     //
+	return json_pack("{so so so so so so so so so so so so so so so so so so so sb sb sb}", //
+		"types", json_number(types->types),						//
 		"allocator",
 		json_bytes(leaks->allocator != NULL ? leaks->allocator : "unknown"),	       //
 		"lost_count", json_or_null(lost, leaks->lost_count),			       //
@@ -155,6 +155,7 @@ static json_t *json_leaks(const struct report_types *types)
 		"arenas_lost", json_or_null(used, leaks->arenas_lost),			      //
 		"unread_bytes", json_or_null(lost, leaks->unread_bytes),		      //
 		"foreign_bytes", json_or_null(used, leaks->foreign_bytes),		      //
+		"left_out_bytes", json_number(leaks->left_out_bytes),			      //
 		"exact_pointers", leaks->exact, "roots_missing", leaks->roots_missing,
 		"lower_bounds", types->lower);
 }
@@ -253,6 +254,11 @@ static void json_begin(struct report *report)
 	}
 	if (head->account != NULL)
 		json_member(report, "account", json_account(head->account));
+	if (head->types != NULL && head->types->leaks != NULL &&
+		head->types->leaks->left_outs != NULL && head->types->old == NULL)
+		json_member(report, "left_out",
+			json_left_outs(
+				head->types->leaks->left_outs, head->types->leaks->left_out_count));
 	if (head->types != NULL) {
 		json_types(report, head->types);
 		fputs(",\"types\":[", report->stream);
@@ -335,8 +341,11 @@ static void json_list(struct report *report, enum report_list list)
 		[REPORT_LAYOUT] = "layout",
 		[REPORT_OWNERS] = "owners",
 		[REPORT_PATH] = "path",
+		[REPORT_LOST] = "objects",
 	};
 	json_close(report);
+	if (!report->list && report->head->types != NULL)
+		putc(']', report->stream);
 	fprintf(report->stream, ",\"%s\":[", names[list]);
 }
 
@@ -479,10 +488,20 @@ static void json_owner(struct report *report, const struct report_owner *row)
 	json_write(report, object);
 }
 
+static void json_lost_object(struct report *report, const struct report_lost *row)
+{
+	json_next(report);
+	json_write(report, json_pack("{so so sb so ss so}", "address", json_address(row->address),
+				   "size", json_number(row->size), "direct", row->direct, "name",
+				   json_bytes(row->name), "kind", row->kind, "module",
+				   row->module[0] != '\0' ? json_bytes(row->module) : json_null()));
+}
+
 static void json_end(struct report *report)
 {
 	json_close(report);
-	if (report->head->types != NULL || strcmp(report->head->mode, "words") == 0)
+	if ((report->head->types != NULL && !report->list) ||
+		strcmp(report->head->mode, "words") == 0)
 		putc(']', report->stream);
 	fputs("}\n", report->stream);
 }
@@ -499,5 +518,6 @@ const struct report_writer writer_json = {
 	.member = json_member_head,
 	.field = json_field,
 	.owner = json_owner,
+	.lost = json_lost_object,
 	.end = json_end,
 };

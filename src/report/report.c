@@ -136,6 +136,12 @@ void report_owner(struct report *report, const struct report_owner *row)
 	report_step(report);
 }
 
+void report_lost(struct report *report, const struct report_lost *row)
+{
+	report->writer->lost(report, row);
+	report_step(report);
+}
+
 void report_end(struct report *report)
 {
 	report->writer->end(report);

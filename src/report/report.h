@@ -75,6 +75,13 @@ struct report_old {
 	const char *doubt;  // files without which its types have no names, ", " between them
 };
 
+// Memory that was left out when the dump was written.
+struct report_left_out {
+	const char *name; // the file that was mapped, any bytes; NULL: no file
+	uint64_t bytes;
+	uint64_t writable; // of these, that the process could write to
+};
+
 // What the rows of a table of lost objects rest on. Counts are of objects, bytes of their chunks.
 struct report_leaks {
 	uint64_t lost_count, lost_bytes;
@@ -85,11 +92,16 @@ struct report_leaks {
 	uint64_t breaks;		     // places where a heap is damaged
 	uint64_t break_address;		     // the first one
 	uint64_t arenas_lost;		     // arenas whose heaps were not found
-	uint64_t unread_bytes;	// that could not be read: what they point at may seem to be lost
-	const char *allocator;	// "glibc"; NULL: no heap of one that is known was found
-	bool exact;		// pointers to the inside of objects were left out
-	uint64_t foreign_bytes; // of anonymous memory that is not the allocator's
-	bool roots_missing;	// the dump has not what all is reached from
+	uint64_t unread_bytes;	 // that could not be read: what they point at may seem to be lost
+	const char *allocator;	 // "glibc"; NULL: no heap of one that is known was found
+	bool exact;		 // pointers to the inside of objects were left out
+	uint64_t foreign_bytes;	 // of anonymous memory that is not the allocator's
+	uint64_t mapped_bytes;	 // in use, of blocks that were mapped one by one
+	uint64_t left_out_bytes; // that the process could write to, and the dump lacks
+	const struct report_left_out *left_outs; // by file; NULL: not known
+	size_t left_out_count;
+	bool listed;	    // all lost objects follow, each a row
+	bool roots_missing; // the dump has not what all is reached from
 	// Interrupted before it was known what is lost; or even what is in use and free.
 	bool lost_unknown, used_unknown;
 };
@@ -123,13 +135,6 @@ struct report_types {
 	unsigned widths[REPORT_COLUMNS];
 	const struct report_old *old;	  // NULL: no comparison
 	const struct report_leaks *leaks; // NULL: the rows are of all objects, not of lost ones
-};
-
-// Memory that was left out when the dump was written.
-struct report_left_out {
-	const char *name; // the file that was mapped, any bytes; NULL: no file
-	uint64_t bytes;
-	uint64_t writable; // of these, that the process could write to
 };
 
 struct report_account_part {
@@ -206,6 +211,14 @@ enum report_list {
 	REPORT_LAYOUT,
 	REPORT_OWNERS,
 	REPORT_PATH,
+	REPORT_LOST,
+};
+
+// A lost object.
+struct report_lost {
+	uint64_t address, size; // bytes
+	bool direct;
+	const char *name, *kind, *module; // as struct report_type has them
 };
 
 // A row of the most frequent texts.
@@ -321,6 +334,7 @@ struct report_writer {
 	void (*member)(struct report *report, const struct report_member *member);
 	void (*field)(struct report *report, const struct report_field *row);
 	void (*owner)(struct report *report, const struct report_owner *row);
+	void (*lost)(struct report *report, const struct report_lost *row);
 	void (*end)(struct report *report);
 };
 
@@ -352,6 +366,7 @@ void report_address(struct report *report, const struct report_address *row);
 void report_member(struct report *report, const struct report_member *member);
 void report_field(struct report *report, const struct report_field *row);
 void report_owner(struct report *report, const struct report_owner *row);
+void report_lost(struct report *report, const struct report_lost *row);
 void report_end(struct report *report);
 // Write out what is buffered. An error if anything could not be written.
 bool report_flush(struct report *report, struct error *err);

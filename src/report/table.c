@@ -298,8 +298,65 @@ static void table_doubt(const struct report_types *types, FILE *stream)
 	putc('\n', stream);
 }
 
+// The last component of a path, in a column of a terminal.
+static void table_path(const struct report *report, FILE *stream, const char *path)
+{
+	char escaped[4 * 256];
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+	escape(escaped, sizeof escaped, name, strlen(name), ESCAPE_TERMINAL);
+	terminal_write_cut(stream, escaped, report->width > 0 ? TEXT_WIDTH_MAX : 0);
+}
+
+// So many files that were left out are named.
+#define LEFT_OUT_NAMES 3
+
+// ": pool 64.0 MiB, no file 1.0 MiB, and 5 more"
+static void table_left_outs(
+	const struct report *report, const struct report_left_out *list, size_t count, FILE *stream)
+{
+	for (size_t i = 0; i < count && i < LEFT_OUT_NAMES; i++) {
+		fputs(i == 0 ? ": " : ", ", stream);
+		if (list[i].name == NULL)
+			fputs("no file", stream);
+		else
+			table_path(report, stream, list[i].name);
+		fprintf(stream, " %s", size_format(list[i].bytes).text);
+	}
+	if (count > LEFT_OUT_NAMES)
+		fprintf(stream, ", and %zu more", count - LEFT_OUT_NAMES);
+}
+
 // Other memory than malloc's is worth a note if it is more than this, and a tenth of all.
 #define FOREIGN_MIN ((uint64_t)1 << 20)
+
+// Less may be memory that was never written to: the kernel has nothing to dump of that.
+#define LEFT_OUT_MIN ((uint64_t)64 << 10)
+
+// What roots can be in, and was left out when the dump was written.
+static void table_left_out_roots(
+	const struct report *report, const struct report_leaks *leaks, FILE *stream)
+{
+	if (leaks->left_out_bytes < LEFT_OUT_MIN)
+		return;
+	fprintf(stream,
+		"note: %s that the program could write to were left out when the dump was written",
+		size_format(leaks->left_out_bytes).text);
+	table_left_outs(report, leaks->left_outs, leaks->left_out_count, stream);
+	fputs("; objects that only they point at seem to be lost (see coredump_filter and "
+	      "MADV_DONTDUMP)\n",
+		stream);
+}
+
+// Pools of the program's own: an allocator sees one block.
+static void table_pools(const struct report_leaks *leaks, FILE *stream)
+{
+	if (leaks->mapped_bytes > FOREIGN_MIN && leaks->mapped_bytes > leaks->used_bytes / 4)
+		fprintf(stream,
+			"note: %s of what is in use are large blocks: if the program has pools of "
+			"its own there, the objects in them are not told apart\n",
+			size_format(leaks->mapped_bytes).text);
+}
 
 // What was lost, of how much.
 static void table_leaks(const struct report *report, const struct report_types *types, FILE *stream)
@@ -329,7 +386,7 @@ static void table_leaks(const struct report *report, const struct report_types *
 			size_format(leaks->direct_bytes).text, number_format(indirect).text,
 			size_format(leaks->lost_bytes - leaks->direct_bytes).text);
 	fprintf(stream, "      %" PRIu64 " type%s, %zu shown\n", types->types,
-		types->types == 1 ? "" : "s", report->rows);
+		types->types == 1 ? "" : "s", types->rows);
 	fprintf(stream, "in use: %s objects, %s; free: %s; not walked: %s\n",
 		number_format(leaks->used_count).text, size_format(leaks->used_bytes).text,
 		size_format(leaks->free_bytes).text, size_format(leaks->unwalked_bytes).text);
@@ -351,8 +408,11 @@ static void table_leaks(const struct report *report, const struct report_types *
 	if (leaks->foreign_bytes > FOREIGN_MIN && leaks->foreign_bytes > malloced / 9)
 		fprintf(stream,
 			"note: %s of anonymous memory are not malloc's: what is lost there is not "
-			"found\n",
+			"found, and objects in pools of the program's own are not told apart\n",
 			size_format(leaks->foreign_bytes).text);
+	if (types->old == NULL)
+		table_pools(leaks, stream);
+	table_left_out_roots(report, leaks, stream);
 	if (types->lower || leaks->roots_missing || leaks->unread_bytes > 0)
 		fputs("note: memory is missing: objects that only it points at seem to be lost\n",
 			stream);
@@ -367,35 +427,6 @@ static void table_leaks(const struct report *report, const struct report_types *
 		fputs("note: the old dump is cut: growth may be more or less\n", stream);
 	table_missing(report, stream);
 	table_doubt(types, stream);
-}
-
-// The last component of a path, in a column of a terminal.
-static void table_path(const struct report *report, FILE *stream, const char *path)
-{
-	char escaped[4 * 256];
-	const char *slash = strrchr(path, '/');
-	const char *name = slash != NULL && slash[1] != '\0' ? slash + 1 : path;
-	escape(escaped, sizeof escaped, name, strlen(name), ESCAPE_TERMINAL);
-	terminal_write_cut(stream, escaped, report->width > 0 ? TEXT_WIDTH_MAX : 0);
-}
-
-// So many files that were left out are named.
-#define LEFT_OUT_NAMES 3
-
-// ": pool 64.0 MiB, no file 1.0 MiB, and 5 more"
-static void table_left_outs(
-	const struct report *report, const struct report_account *account, FILE *stream)
-{
-	for (size_t i = 0; i < account->left_out_count && i < LEFT_OUT_NAMES; i++) {
-		fputs(i == 0 ? ": " : ", ", stream);
-		if (account->left_outs[i].name == NULL)
-			fputs("no file", stream);
-		else
-			table_path(report, stream, account->left_outs[i].name);
-		fprintf(stream, " %s", size_format(account->left_outs[i].bytes).text);
-	}
-	if (account->left_out_count > LEFT_OUT_NAMES)
-		fprintf(stream, ", and %zu more", account->left_out_count - LEFT_OUT_NAMES);
 }
 
 // Where all bytes are.
@@ -416,7 +447,8 @@ static void table_account(
 			fputs("      -", stream);
 		fprintf(stream, "  %s", part->text);
 		if (strcmp(part->name, "left_out") == 0)
-			table_left_outs(report, account, stream);
+			table_left_outs(
+				report, account->left_outs, account->left_out_count, stream);
 		putc('\n', stream);
 	}
 }

@@ -390,6 +390,20 @@ static void text_owner(struct report *report, const struct report_owner *row)
 	owner_name(report, row, used > 0 ? (size_t)used : 0);
 }
 
+static void text_lost(struct report *report, const struct report_lost *row)
+{
+	const int digits = 2 * (int)report->head->scanned.word_size;
+	char size[24];
+	snprintf(size, sizeof size, "%" PRIu64, row->size);
+	if (report->rows == 0)
+		fprintf(report->stream, "\n%-*s  %9s  %s\n", digits + 2, "lost", "bytes", "of");
+	const int used =
+		fprintf(report->stream, "0x%0*" PRIx64 "  %9s  ", digits, row->address, size);
+	const struct report_owner shown = {
+		.name = row->name, .kind = row->kind, .module = row->module};
+	owner_name(report, &shown, used > 0 ? (size_t)used : 0);
+}
+
 static void text_end(struct report *report)
 {
 	lines_flush(report);
@@ -408,5 +422,6 @@ const struct report_writer writer_text = {
 	.member = text_member,
 	.field = text_field,
 	.owner = text_owner,
+	.lost = text_lost,
 	.end = text_end,
 };

@@ -491,3 +491,73 @@ bool lost_find(const struct image *image, struct names *names, struct reach *rea
 		types_result_deinit(ret);
 	return ok;
 }
+
+// ---- one by one
+
+// Names that were looked up lately.
+#define LISTED_NAMES 256
+
+struct lister {
+	const struct image *image;
+	struct names *names;
+	bool redact, lost; // lost: memory ran out
+	struct teller *teller;
+	lost_tell *tell;
+	void *context;
+	struct {
+		struct telling telling;
+		char *name; // owned; NULL: none yet
+		const char *module;
+		enum type_kind kind;
+	} cache[LISTED_NAMES];
+};
+
+static void lister_visit(void *context, unsigned thread, const struct reach_object *object)
+{
+	(void)thread;
+	struct lister *lister = context;
+	const struct telling telling =
+		teller_look(lister->teller, object->bytes, object->available);
+	const size_t at = (size_t)(group_hash(0, &telling) % LISTED_NAMES);
+	if (lister->cache[at].name == NULL || lister->cache[at].telling.word != telling.word ||
+		lister->cache[at].telling.offset != telling.offset ||
+		lister->cache[at].telling.kind != telling.kind) {
+		free(lister->cache[at].name);
+		lister->cache[at].name = NULL;
+		lister->cache[at].telling = telling;
+		if (!telling_name(lister->image, lister->names, &telling, lister->redact,
+			    &lister->cache[at].kind, &lister->cache[at].name,
+			    &lister->cache[at].module)) {
+			lister->cache[at].name = NULL;
+			lister->lost = true;
+			return;
+		}
+	}
+	const struct lost_object listed = {object->address, object->size, object->direct,
+		lister->cache[at].name, lister->cache[at].module, lister->cache[at].kind};
+	lister->tell(lister->context, &listed);
+}
+
+bool lost_list(const struct image *image, struct names *names, struct reach *reach, bool redact,
+	lost_tell *tell, void *context, struct error *err)
+{
+	struct lister *lister = calloc(1, sizeof *lister);
+	struct teller *teller = calloc(1, sizeof *teller);
+	bool ok = (lister != NULL && teller != NULL) || error_memory(err);
+	if (ok) {
+		teller_init(teller, image, names);
+		lister->image = image;
+		lister->names = names;
+		lister->redact = redact;
+		lister->teller = teller;
+		lister->tell = tell;
+		lister->context = context;
+		ok = reach_list_lost(reach, lister_visit, lister, err) &&
+		     (!lister->lost || error_memory(err));
+	}
+	for (size_t i = 0; lister != NULL && i < LISTED_NAMES; i++)
+		free(lister->cache[i].name);
+	free(lister);
+	free(teller);
+	return ok;
+}

@@ -17,6 +17,20 @@ struct lost_options {
 	bool redact;	  // texts are not to be shown
 };
 
+// A lost object. Texts are as in struct type.
+struct lost_object {
+	uint64_t address, size; // bytes that it costs
+	bool direct;		// no other lost object points at it
+	const char *name, *module;
+	enum type_kind kind;
+};
+
+typedef void lost_tell(void *context, const struct lost_object *object);
+
+// Tell of all lost objects, by address, once lost_find has been called.
+bool lost_list(const struct image *image, struct names *names, struct reach *reach, bool redact,
+	lost_tell *tell, void *context, struct error *err);
+
 // Group the lost objects by type; those without a type by their size and most telling word. Fills
 // the list of *ret, and named_count and named_bytes with the numbers of all lost objects. On
 // success *ret is the caller's, to be released with types_result_deinit.

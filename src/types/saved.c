@@ -168,7 +168,7 @@ static bool totals_are_whole(const json_t *totals, bool lost)
 	static const char *const numbers[] = {"named_count", "named_bytes", "heap_bytes", "zeros",
 		"texts", "left_out", "lost_count", "lost_bytes", "direct_count", "direct_bytes",
 		"used_count", "used_bytes", "free_count", "free_bytes", "unwalked_bytes", "breaks",
-		"arenas_lost", "unread_bytes", "foreign_bytes", NULL};
+		"arenas_lost", "unread_bytes", "foreign_bytes", "left_out_bytes", NULL};
 	return json_is_object(totals) && json_is_integer(json_object_get(totals, "types")) &&
 	       member_is_count_or_none(totals, "types") &&
 	       members_are_counts_or_none(totals, numbers) &&
@@ -304,6 +304,7 @@ static void leaks_load(const json_t *totals, struct saved *ret)
 		.free_count = member_number(totals, "free_count"),
 		.free_bytes = member_number(totals, "free_bytes"),
 		.arenas_lost = member_number(totals, "arenas_lost"),
+		.left_out_bytes = member_number(totals, "left_out_bytes"),
 		.unwalked_bytes = member_number(totals, "unwalked_bytes"),
 		.breaks = member_number(totals, "breaks"),
 		.break_address = member_address(totals, "break_address"),

@@ -21,8 +21,8 @@ struct saved_module {
 // Of all lost objects, of all in use, and of the heap; bytes, but for counts.
 struct saved_leaks {
 	uint64_t direct_count, direct_bytes;
-	uint64_t used_count, used_bytes, free_count, free_bytes, arenas_lost, unwalked_bytes,
-		unread_bytes, foreign_bytes;
+	uint64_t used_count, used_bytes, free_count, free_bytes, arenas_lost, left_out_bytes,
+		unwalked_bytes, unread_bytes, foreign_bytes;
 	uint64_t breaks, break_address;
 	enum heap_allocator allocator;
 	bool exact, roots_missing;
