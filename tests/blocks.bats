@@ -50,6 +50,27 @@ histories() {
 # Where an aligned block begins in a larger one is known to nobody but its owner.
 @test "mimalloc: every block in use, and no other" { histories mimalloc libmimalloc.so -i; }
 
+# musl NAME OPTION...: histories of a program for musl
+musl() {
+	local program seed=${SEED:-$RANDOM} history
+	needs musl-gcc
+	program=$(fixture "keeper.$1" musl-gcc -O1 -pthread -o @ "$repo/fixtures/keeper.c" "${@:2}")
+	echo "# SEED=$seed" >&3
+	for history in "0 3000" "4 20000"; do
+		rm -f "$fixtures/keeper.$1.core"
+		# What can be used of a block is what was asked for: its allocator forgets the rest.
+		# shellcheck disable=SC2086 # words
+		right "$(fixture "keeper.$1.core" dump -k @ "$program" @.list "$seed" $history)" -s
+		contains "$(<"$BATS_TEST_TMPDIR/said")" "musl: "
+	done
+}
+
+@test "musl: every block in use, and no other" { musl musl -rdynamic; }
+@test "musl, linked statically: the same" {
+	musl musl-static -static -DWRAP \
+		-Wl,--wrap={malloc,calloc,realloc,memalign,aligned_alloc,posix_memalign,free}
+}
+
 @test "CPython's objects: every block in use, and no other" {
 	local program seed=${SEED:-$RANDOM} history core
 	needs pkg-config

@@ -12,6 +12,7 @@ void slabs_deinit(struct slabs *slabs)
 	free(slabs->used);
 	free(slabs->waiting.list);
 	free(slabs->internal.list);
+	free(slabs->moved.list);
 	free(slabs->ranges);
 	*slabs = (struct slabs){0};
 }

@@ -36,6 +36,7 @@ struct slabs {
 	size_t bits, bit_capacity;
 	struct addresses waiting;  // blocks that are marked as in use, and are free
 	struct addresses internal; // blocks that are in use by the allocator itself
+	struct addresses moved;	   // where blocks in use begin that do so later in their place
 	struct slab_range *ranges; // owned
 	size_t range_count, range_capacity;
 	bool found[HEAP_ALLOCATORS];	  // which there are

@@ -5,13 +5,15 @@
 
 #include "alloc/jemalloc.h"
 #include "alloc/mimalloc.h"
+#include "alloc/musl.h"
 #include "alloc/pymalloc.h"
 #include "alloc/tcmalloc.h"
 #include "base/bytes.h"
 
 typedef bool walker(const struct walker_input *input, struct slabs *slabs);
 
-static walker *const walkers[] = {jemalloc_walk, tcmalloc_walk, mimalloc_walk, pymalloc_walk};
+static walker *const walkers[] = {
+	jemalloc_walk, tcmalloc_walk, mimalloc_walk, pymalloc_walk, musl_walk};
 
 bool walkers_find(const struct walker_input *input, struct slabs *ret)
 {
@@ -119,6 +121,25 @@ static bool block_clear(
 	return true;
 }
 
+// A block in use begins later in its place.
+static void block_move(struct heap *heap, const struct slabs *slabs, uint64_t address)
+{
+	const struct heap_region *region = heap_region_at(heap, address);
+	size_t slab;
+	uint32_t index;
+	if (region == NULL || region->kind != HEAP_SLABS ||
+		!slabs_find(slabs, address, &slab, &index))
+		return;
+	const uint64_t start = slabs->list[slab].start + index * slabs->list[slab].size;
+	const size_t from = region_slot(region, start), to = region_slot(region, address);
+	if (!heap_is_used(heap, from) || region_address(region, to) != address || from == to)
+		return;
+	heap->cells[from / 64].used &= ~((uint64_t)1 << from % 64);
+	heap_mark_used(heap, to);
+	heap->in_use.bytes -= address - start;
+	heap->overhead += address - start;
+}
+
 // The parts of the ranges that are in no region, each once. Both are sorted.
 static bool ranges_add(const struct slabs *slabs, struct heap *heap)
 {
@@ -177,6 +198,8 @@ bool walkers_mark(struct slabs *slabs, struct heap *heap)
 	for (unsigned i = 0; i < HEAP_ALLOCATORS; i++)
 		if (slabs->found[i] && bytes[i] >= bytes[heap->allocator])
 			heap->allocator = i;
+	for (size_t i = 0; i < slabs->moved.count; i++)
+		block_move(heap, slabs, slabs->moved.list[i]);
 	for (size_t i = 0; i < slabs->waiting.count; i++)
 		if (block_clear(heap, slabs, slabs->waiting.list[i], &size)) {
 			heap->cached.count++;
