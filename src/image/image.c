@@ -143,6 +143,36 @@ static bool image_open_raw(struct image *image, const struct image_options *opti
 	return image_plan_raw(image, options, err);
 }
 
+// A piece of memory is a segment.
+static bool image_open_piece(
+	struct image *image, const struct image_options *options, struct error *err)
+{
+	struct image_info *info = &image->info;
+	const struct image_memory *piece = options->piece;
+	if (image->file.in_order)
+		return error_set(err, "%s: is compressed; unpack it first, with: %s", info->path,
+			packing_command(stream_packing(image->file.stream)));
+	info->segments = calloc(1, sizeof *info->segments);
+	if (info->segments == NULL)
+		return error_memory(err);
+	info->format = IMAGE_MEMORY;
+	info->elf_class = 64;
+	info->elf_order = ORDER_LITTLE;
+	info->machine = piece->machine;
+	info->process.pid = piece->pid;
+	info->segment_count = 1;
+	info->segments[0] = (struct image_segment){
+		.address = piece->address,
+		.size = min_u64(max_u64(piece->size, 1), 0 - piece->address - 1),
+		.flags = PF_R | PF_W,
+	};
+	info->segments[0].saved = info->segments[0].size;
+	info->segments[0].present = min_u64(info->segments[0].size, image->file.size);
+	image_choose_words(image, options, false);
+	core_sum(image);
+	return image_plan_core(image, err);
+}
+
 // The executable's name, from the command line; the kernel's own name for it is cut short.
 static void image_name_program(struct image_process *process)
 {
@@ -187,6 +217,8 @@ static bool image_load(struct image *image, const struct image_options *options,
 	const size_t size = (size_t)min_u64(sizeof head, image->file.size);
 	if (size == 0)
 		return error_set(err, "%s: is empty", image->info.path);
+	if (options->piece != NULL)
+		return image_open_piece(image, options, err);
 	if (!file_read(&image->file, 0, head, size, err))
 		return false;
 	const bool elf = size >= EI_NIDENT && memcmp(head, ELFMAG, SELFMAG) == 0;

@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-enum image_format { IMAGE_ELF_CORE, IMAGE_RAW };
+enum image_format { IMAGE_ELF_CORE, IMAGE_RAW, IMAGE_MEMORY };
 
 // A PT_LOAD segment.
 struct image_segment {
@@ -100,7 +100,16 @@ struct image_info {
 	struct image_process process;
 };
 
+// The file is one piece of a process's memory, of 64 bits and little-endian, without a dump's headers.
+struct image_memory {
+	uint64_t address; // of its first byte
+	uint64_t size;	  // bytes that it is meant to have
+	uint16_t machine; // e_machine
+	int64_t pid;
+};
+
 struct image_options {
+	const struct image_memory *piece; // what the file is a piece of; NULL: it is a dump
 	unsigned word_size; // 4, 8, or 0: what the file says
 	bool order_given;   // then order overrides what the file says
 	enum byte_order order;

@@ -46,6 +46,9 @@ static const struct magic magics[] = {
 		"only ELF cores are understood", PACKING_NONE},
 	{0, BYTES("KDUMP   "), "a kdump of a kernel", "convert it with: crash or makedumpfile -E",
 		PACKING_NONE},
+	// record/format.h.
+	{0, BYTES("\x7fTopleakRecord\n"), "a recording of topleak-record",
+		"print its call stacks with --stacks, unpacked", PACKING_NONE},
 	{0, BYTES("PAGEDU"), "a Windows crash dump", "only ELF cores are understood", PACKING_NONE},
 };
 

@@ -530,8 +530,41 @@ bool modules_add_file(
 	return done;
 }
 
+// What is known from elsewhere. Only a build-id says which file it is.
+static bool modules_from_known(struct builder *builder)
+{
+	for (size_t i = 0; i < builder->options->known_count; i++) {
+		const struct module_known *known = &builder->options->known[i];
+		struct module *module = module_add(builder, known->path);
+		if (module == NULL)
+			return false;
+		module->bias = known->bias;
+		module->build_id = known->id;
+		module->is_main = known->is_main;
+		module->state = MODULE_MISSING;
+		struct binary_context context = {
+			builder->image, builder->options, builder->diag, NULL, (uint32_t)i};
+		if (builder->options->search && known->id.size > 0)
+			binary_find(&context, module);
+		if (!range_add(builder, known->start, known->end, PF_R | PF_X, i))
+			return false;
+	}
+	ranges_sort(builder->modules);
+	for (size_t i = 0; i < builder->modules->count; i++) {
+		struct module *module = &builder->modules->list[i];
+		if (module->is_main)
+			builder->modules->main = module;
+		if (module->start > module->end)
+			module->start = module->end = 0;
+	}
+	return true;
+}
+
 static bool modules_build(struct builder *builder)
 {
+	if (builder->options->known != NULL)
+		return modules_from_known(builder);
+
 	if (builder->info->process.mapping_count > 0) {
 		if (!modules_from_mappings(builder))
 			return false;
@@ -587,7 +620,8 @@ bool modules_create(struct image *image, const struct module_options *options, s
 		return error_memory(err);
 	}
 	builder.modules->overlay = overlay;
-	const bool known = info->format == IMAGE_ELF_CORE && !info->overridden;
+	const bool known = options->known != NULL ||
+			   (info->format == IMAGE_ELF_CORE && !info->overridden);
 	const bool built = !known || modules_build(&builder);
 	free(builder.owners);
 	if (!built) {

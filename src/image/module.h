@@ -55,7 +55,18 @@ struct module_range {
 	uint32_t module; // index
 };
 
+// A program or a library that is known from elsewhere than the dump.
+struct module_known {
+	const char *path;
+	uint64_t start, end; // addresses
+	uint64_t bias;	     // address minus bias is the address in the file
+	struct build_id id;
+	bool is_main;
+};
+
 struct module_options {
+	const struct module_known *known; // in the place of what the dump tells; NULL: none
+	size_t known_count;
 	const char *exe;       // the main program's file; NULL: none given
 	const char *sysroot;   // searched before the paths themselves; NULL: none
 	const char *debug_dir; // searched before /usr/lib/debug; NULL: none

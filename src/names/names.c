@@ -14,6 +14,7 @@
 #include "image/places.h"
 #include "names/debuginfod.h"
 #include "names/demangle.h"
+#include "names/lines.h"
 #include "names/rtti.h"
 #include "names/symbols.h"
 
@@ -115,6 +116,8 @@ bool names_create(struct image *image, const struct names_options *options, stru
 		.sysroot = names->options.sysroot,
 		.debug_dir = options->debug_dir,
 		.search = !options->kinds_only,
+		.known = options->known,
+		.known_count = options->known_count,
 	};
 	if (!text_reserve(&names->text, 1)) {
 		names_destroy(names);
@@ -573,6 +576,63 @@ struct identity names_identify(struct names *names, uint64_t address)
 	}
 	ret.name = names->text.bytes;
 	return ret;
+}
+
+// Append a text with its NUL; returns where it begins.
+static size_t text_keep(struct text *text, const char *source)
+{
+	const size_t at = text->length;
+	text_add_plain(text, source);
+	if (!text_reserve(text, 1))
+		return 0;
+	text->bytes[text->length++] = '\0';
+	return at;
+}
+
+size_t names_frames(struct names *names, uint64_t address,
+	struct name_frame ret[static NAME_FRAMES_MAX], const struct module **ret_module,
+	uint64_t *ret_inside)
+{
+	struct line_frame lines[NAME_FRAMES_MAX];
+	size_t functions[NAME_FRAMES_MAX], files[NAME_FRAMES_MAX];
+	const struct module_range *range = modules_find(names->modules, address);
+	*ret_module = NULL;
+	*ret_inside = address;
+	if (range == NULL)
+		return 0;
+	const struct module *module = modules_locate(
+		names->modules, &names->modules->list[range->module], address, ret_inside);
+	*ret_module = module;
+	struct symbols *symbols =
+		names->options.kinds_only
+			? NULL
+			: names_symbols(names, (uint32_t)(module - names->modules->list));
+	size_t count =
+		symbols != NULL ? symbols_frames(symbols, *ret_inside, lines, NAME_FRAMES_MAX) : 0;
+	if (count == 0) {
+		count = 1;
+		lines[0] = (struct line_frame){0};
+		if (symbols != NULL &&
+			!symbols_line(symbols, *ret_inside, &lines[0].file, &lines[0].line))
+			lines[0] = (struct line_frame){0};
+	}
+	// The function that has the code is named as a word is that points there.
+	struct symbol symbol;
+	if (symbols != NULL && symbols_find(symbols, *ret_inside, &symbol) &&
+		(symbol.sized || lines[count - 1].function == NULL))
+		lines[count - 1].function = symbol.name;
+	names->text.length = 0;
+	for (size_t i = 0; i < count; i++) {
+		char *name AUTO_FREE = lines[i].function != NULL && lines[i].function[0] != '\0'
+					       ? symbol_display(names, lines[i].function)
+					       : NULL;
+		functions[i] = text_keep(&names->text, name != NULL ? name : "");
+		files[i] = text_keep(&names->text, lines[i].file != NULL ? lines[i].file : "");
+	}
+	for (size_t i = 0; i < count; i++)
+		ret[i] = (struct name_frame){names->text.bytes + functions[i],
+			names->text.bytes + files[i], lines[i].line, i + 1 < count};
+	return count;
 }
 
 bool names_lost(const struct names *names)

@@ -22,6 +22,9 @@ struct names_options {
 	bool mangled;	       // symbols as they are in the file
 	bool kinds_only;       // look for no file and give no descriptions
 	bool redact;
+	// The modules, if they are known from elsewhere than the image; NULL: they are not.
+	const struct module_known *known;
+	size_t known_count;
 };
 
 struct names;
@@ -66,6 +69,23 @@ struct identity names_identify(struct names *names, uint64_t address);
 
 // The size of the chunk that a word is the header of, if it may be one of malloc's; else 0.
 uint64_t names_malloc_size(uint64_t value, unsigned word_size);
+
+// A function that an instruction is part of.
+struct name_frame {
+	const char *function; // as the texts of struct name; "": not known
+	const char *file;     // the last component of its source file's name; "": not known
+	int line;	      // 0: not known
+	bool inlined;	      // it has no code of its own here, but is part of the next one
+};
+// What is inlined in each other is no deeper.
+#define NAME_FRAMES_MAX 32
+// The functions that the instruction at an address is part of, the innermost first. Returns their
+// number, at least 1 in a module; 0: the address is in none. *ret_module becomes the module (NULL:
+// none), *ret_inside the address in its file. Texts live until the next call with the same names.
+// Not thread-safe.
+size_t names_frames(struct names *names, uint64_t address,
+	struct name_frame ret[static NAME_FRAMES_MAX], const struct module **ret_module,
+	uint64_t *ret_inside);
 
 // What lies where.
 const struct places *names_places(const struct names *names);

@@ -482,26 +482,41 @@ size_t symbols_match(const struct symbols *symbols, const char *const *list, siz
 	return count;
 }
 
+// The line tables of a source, loaded when first needed; NULL: none.
+static struct lines *source_lines(struct symbols *symbols, struct source *source)
+{
+	if (source->module == NULL)
+		return NULL;
+	if (source->lines == NULL) {
+		const uint64_t before = memory_used();
+		source->lines =
+			lines_create(source->elf, source->file != NULL ? source->file->path : NULL);
+		symbols->memory += memory_since(before);
+	}
+	return source->lines;
+}
+
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line)
 {
 	// The debug file has more than the program, if there is one.
 	for (unsigned i = symbols->source_count; i-- > 0;) {
-		struct source *source = &symbols->sources[i];
-		if (source->module == NULL)
-			continue;
-		const bool first = source->lines == NULL;
-		const uint64_t before = first ? memory_used() : 0;
-		if (first)
-			source->lines = lines_create(
-				source->elf, source->file != NULL ? source->file->path : NULL);
-		const bool found =
-			source->lines != NULL && lines_find(source->lines, address, file, line);
-		if (first)
-			symbols->memory += memory_since(before);
-		if (found)
+		struct lines *lines = source_lines(symbols, &symbols->sources[i]);
+		if (lines != NULL && lines_find(lines, address, file, line))
 			return true;
 	}
 	return false;
+}
+
+size_t symbols_frames(
+	struct symbols *symbols, uint64_t address, struct line_frame *ret, size_t most)
+{
+	size_t count = 0;
+	for (unsigned i = symbols->source_count; count == 0 && i-- > 0;) {
+		struct lines *lines = source_lines(symbols, &symbols->sources[i]);
+		if (lines != NULL)
+			count = lines_frames(lines, address, ret, most);
+	}
+	return count;
 }
 
 uint64_t symbols_memory(const struct symbols *symbols, const struct module *module)
@@ -563,6 +578,16 @@ bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, 
 	(void)file;
 	(void)line;
 	return false;
+}
+
+size_t symbols_frames(
+	struct symbols *symbols, uint64_t address, struct line_frame *ret, size_t most)
+{
+	(void)symbols;
+	(void)address;
+	(void)ret;
+	(void)most;
+	return 0;
 }
 
 uint64_t symbols_memory(const struct symbols *symbols, const struct module *module)

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "image/module.h"
+#include "names/lines.h"
 
 struct symbols_options {
 	const char *debug_dir; // NULL: none
@@ -49,6 +50,9 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count);
 // The line of source code for an address of the file. The name lives as long as the symbols.
 bool symbols_line(struct symbols *symbols, uint64_t address, const char **file, int *line);
+// The functions that an instruction is part of, see lines_frames.
+size_t symbols_frames(
+	struct symbols *symbols, uint64_t address, struct line_frame *ret, size_t most);
 // Bytes that libdw and the tables made of what it says take, about; 0 for a module that shares
 // those of another.
 uint64_t symbols_memory(const struct symbols *symbols, const struct module *module);
