@@ -50,7 +50,7 @@ HARDEN := -fPIE -fstack-protector-strong $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)
 HARDEN_LINK := $(if $(filter 1,$(STATIC)),,-pie) -Wl,-z,relro,-z,now
 FLAGS = -std=c17 -pthread $(WARNINGS) -Isrc $(DEFINES) '-ffile-prefix-map=$(CURDIR)=.' $(HARDEN) $(CPPFLAGS) $(CFLAGS)
 LIBS := $(call have,LIBDW,-ldw) -lelf $(call have,LIBIBERTY,-liberty) $(call have,JANSSON,-ljansson) \
-	$(call have,LIBARCHIVE,-larchive) -ldl
+	$(call have,LIBARCHIVE,-larchive) -ldl -lm
 ifeq ($(STATIC),1)
 # What those need in turn, but for what tools/static.c keeps out.
 LIBS += -llzma -lzstd -llz4 -lbz2 -lz -lm
@@ -109,7 +109,10 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/test-blocks $(BUILD)/test-heap $(BUILD)/test-lost $(BUILD)/test-runtime $(BUILD)/test-sizes: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
+$(BUILD)/test-blocks $(BUILD)/test-stacks: tests/stacks.c
+	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -Wl,--build-id -o $@ $<
+
+$(BUILD)/test-heap $(BUILD)/test-lost $(BUILD)/test-runtime $(BUILD)/test-sizes: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))
 	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Fuzzing targets, one program each: with clang's engine, or without it to run kept inputs.
@@ -131,7 +134,7 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-test-programs: all $(addprefix $(BUILD)/test-,blocks engine filter heap lost runtime sizes) $(FUZZ:%=$(BUILD)/fuzz-%)
+test-programs: all $(addprefix $(BUILD)/test-,blocks engine filter heap lost runtime sizes stacks) $(FUZZ:%=$(BUILD)/fuzz-%)
 
 check: test-programs
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)

@@ -50,6 +50,10 @@ replay() {
 	replay runtime
 }
 
+@test "recordings of call stacks" {
+	replay stacks
+}
+
 @test "every target is replayed, and every input that failed has one" {
 	local path
 	for path in "$repo"/tests/fuzz/*.c "$repo"/tests/fuzz/failed/*; do
