@@ -80,7 +80,10 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		(options->progress == WHEN_AUTO && !options->quiet && isatty(STDERR_FILENO));
 	progress_init(&dump.progress, watched ? stderr : NULL);
 	bool ok;
-	if (table_is_saved(options, path))
+	if (options->stacks)
+		ok = stacks_together(options) ? answer_stacks_together(&dump, exe, report, err)
+					      : answer_stacks(&dump, path, exe, report, err);
+	else if (table_is_saved(options, path))
 		ok = options->leaks ? answer_saved_leaks(&dump, path, report, err)
 				    : answer_saved_types(&dump, path, report, err);
 	else if ((ok = dump_open(&dump, path, exe, err)))
@@ -123,6 +126,8 @@ static bool dumps_answer(
 		if (ferror(stdout) || (!answered && err->usage))
 			return false;
 		const bool stopped = atomic_load(&stop_signal) != 0;
+		if (answered && stacks_together(options))
+			return ok;
 		if (!answered) {
 			diag_error(diag, err);
 			err->text[0] = '\0';
@@ -184,6 +189,9 @@ static int run(const struct options *options, struct diag *diag)
 		[OUTPUT_JSON] = REPORT_JSON,
 		[OUTPUT_CSV] = REPORT_CSV,
 		[OUTPUT_GDB] = REPORT_GDB,
+		[OUTPUT_FOLDED] = REPORT_FOLDED,
+		[OUTPUT_PPROF] = REPORT_PPROF,
+		[OUTPUT_SPEEDSCOPE] = REPORT_SPEEDSCOPE,
 	};
 	struct error err = {0};
 	struct report report;
@@ -195,6 +203,14 @@ static int run(const struct options *options, struct diag *diag)
 	if (options->memory < needed)
 		error_usage(&err, "--top %" PRIu64 ": does not fit --memory; use -m %zuM or more",
 			options->top, (needed + (1 << 20) - 1) >> 20);
+	else if ((options->output == OUTPUT_FOLDED || options->output == OUTPUT_PPROF ||
+			 options->output == OUTPUT_SPEEDSCOPE) &&
+		 dumps > 1)
+		error_usage(&err, "--output %s: takes one file or folder, not %zu",
+			options->output == OUTPUT_FOLDED  ? "folded"
+			: options->output == OUTPUT_PPROF ? "pprof"
+							  : "speedscope",
+			dumps);
 	else if (options->output == OUTPUT_GDB && dumps > 1)
 		error_usage(
 			&err, "--output gdb: takes one file, not %zu; gdb reads one core", dumps);

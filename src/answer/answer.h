@@ -20,7 +20,11 @@ struct dump {
 	const struct options *options;
 	const atomic_int *stop; // not zero: the number of the signal that ends the run
 	struct diag *diag;
-	const char *exe;     // of the program; NULL: not given
+	const char *exe; // of the program; NULL: not given
+	// Of a recording in a file of its own; NULL: of none.
+	const struct image_memory *piece;
+	const struct module_known *known;
+	size_t known_count;
 	struct image *image; // owned
 	struct names *names; // owned; NULL until the memory has been read, unless words are
 			     // chosen by kind
@@ -102,6 +106,14 @@ struct type_words {
 // at a place in a module, as a table of types names it. False if there is no such name, or more
 // than one, with a message that lists the nearest ones.
 bool type_find(struct dump *dump, const char *name, struct error *err, struct type_words *ret);
+
+// Who allocated it: the stacks of the recording at path. dump was not opened.
+bool answer_stacks(struct dump *dump, const char *path, const char *exe, struct report *report,
+	struct error *err);
+// Whether all files, or those in a folder, are one table; which is the answer then.
+bool stacks_together(const struct options *options);
+bool answer_stacks_together(
+	struct dump *dump, const char *exe, struct report *report, struct error *err);
 
 // Whether one of the questions of answer_find is asked.
 bool find_asked(const struct options *options);

@@ -31,6 +31,7 @@ static bool dump_open_image(struct dump *dump, const char *path, struct error *e
 	const bool objects =
 		options->types || options->leaks || options->owners || options->path_given;
 	struct image_options image_options = {
+		.piece = dump->piece,
 		.word_size = (unsigned)options->word_size,
 		.order_given = options->order_given,
 		.order = (enum byte_order)options->order,
@@ -66,6 +67,8 @@ static bool dump_open_names(struct dump *dump, struct error *err)
 		.debuginfod = options->debuginfod,
 		.mangled = options->no_demangle,
 		.kinds_only = options->no_names,
+		.known = dump->known,
+		.known_count = dump->known_count,
 	};
 	const struct image_info *info = image_info(dump->image);
 	if (!names_create(dump->image, &names_options, dump->diag, err, &dump->names))
@@ -147,9 +150,10 @@ static struct report_input input_of(const struct image_info *info, bool redact)
 	const char *arguments = redact ? NULL : known(process->arguments);
 	return (struct report_input){
 		.path = info->path,
-		.format = info->live		  ? "process"
-			  : elf && !info->raw_elf ? "elf-core"
-						  : "raw",
+		.format = info->format == IMAGE_MEMORY ? "recording"
+			  : info->live		       ? "process"
+			  : elf && !info->raw_elf      ? "elf-core"
+						       : "raw",
 		.packing = info->packing,
 		.elf_class = info->elf_class,
 		.byte_order = info->order == ORDER_BIG ? "big" : "little",
@@ -276,6 +280,9 @@ bool dump_head_init(struct dump *dump, const char *mode, uint64_t words, bool pa
 	};
 	if (!head_add_modules(ret, dump->names, err))
 		return false;
+	const struct module *program = names_modules(dump->names)->main;
+	if (info->format == IMAGE_MEMORY && program != NULL)
+		ret->head.input.program = program->path;
 	if (partial)
 		diag_warn(dump->diag, "%s: interrupted: the counts are only part of the answer",
 			info->path);

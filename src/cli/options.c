@@ -39,7 +39,8 @@ struct option_spec {
 #define FIELD(name) offsetof(struct options, name)
 
 static const struct choice outputs[] = {{"text", OUTPUT_TEXT}, {"human", OUTPUT_TEXT},
-	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {NULL, 0}};
+	{"json", OUTPUT_JSON}, {"csv", OUTPUT_CSV}, {"gdb", OUTPUT_GDB}, {"folded", OUTPUT_FOLDED},
+	{"pprof", OUTPUT_PPROF}, {"speedscope", OUTPUT_SPEEDSCOPE}, {NULL, 0}};
 static const struct choice word_sizes[] = {{"4", 4}, {"8", 8}, {NULL, 0}};
 static const struct choice orders[] = {{"little", ORDER_LITTLE}, {"big", ORDER_BIG}, {NULL, 0}};
 static const struct choice whens[] = {
@@ -48,9 +49,13 @@ static const struct choice whens[] = {
 static const struct choice kinds[] = {{"zero", 1 << 0}, {"number", 1 << 1}, {"text", 1 << 2},
 	{"code", 1 << 3}, {"data", 1 << 4}, {"heap", 1 << 5}, {"stack", 1 << 6}, {"anon", 1 << 7},
 	{"other", 1 << 8}, {NULL, 0}};
-// In the order of enum type_sort in types/types.h.
-static const struct choice sorts[] = {
-	{"bytes", 0}, {"count", 1}, {"size", 2}, {"name", 3}, {NULL, 0}};
+// In the order of enum type_sort in types/types.h and, all of them, stack_sort in stacks/table.h.
+static const struct choice sorts[] = {{"bytes", 0}, {"count", 1}, {"size", 2}, {"name", 3},
+	{"peak", 4}, {"allocated", 5}, {"temporary", 6}, {"growth", 7}, {NULL, 0}};
+#define SORTS_OF_TYPES 4
+// In the order of enum stack_by in stacks/table.h.
+static const struct choice keys[] = {
+	{"stack", 0}, {"function", 1}, {"module", 2}, {"size", 3}, {NULL, 0}};
 
 // clang-format off
 static const struct option_spec specs[] = {
@@ -58,14 +63,20 @@ static const struct option_spec specs[] = {
 		FIELD(types), 0, 0, 0, NULL},
 	{"leaks", NULL, '\0', TYPE_FLAG, NULL, "print what nothing reaches any more, by type",
 		FIELD(leaks), 0, 0, 0, NULL},
+	{"stacks", NULL, '\0', TYPE_FLAG, NULL, "print who allocated it: call stacks that topleak-record recorded",
+		FIELD(stacks), 0, 0, 0, NULL},
+	{"by", NULL, '\0', TYPE_CHOICE, "KEY", "a row for each stack (the default), function, module, or size of blocks",
+		FIELD(by), FIELD(by_given), 0, 0, keys},
+	{"at", NULL, '\0', TYPE_NUMBER, "MS", "what was in use so many milliseconds after the beginning",
+		FIELD(at), FIELD(at_given), 0, UINT32_MAX, NULL},
 	{"exact-pointers", NULL, '\0', TYPE_FLAG, NULL, "only pointers to the beginning of an object, or a base in it, count",
 		FIELD(exact_pointers), 0, 0, 0, NULL},
-	{"sort", NULL, '\0', TYPE_CHOICE, "KEY", "by bytes (the default), count, size, or name",
+	{"sort", NULL, '\0', TYPE_CHOICE, "KEY", "by bytes (the default), count, size, or name; stacks also by peak, allocated, temporary, or growth",
 		FIELD(sort), FIELD(sort_given), 0, 0, sorts},
 	{"diff", NULL, '\0', TYPE_TEXT, "OLD", "print what grew since a dump, or its saved -ojson",
 		FIELD(diff), 0, 0, 0, NULL},
 	{"top", "size", 'n', TYPE_NUMBER, "N", "print the N most frequent words (10)",
-		FIELD(top), 0, 1, 1000000, NULL},
+		FIELD(top), FIELD(top_given), 1, 1000000, NULL},
 	{"min-count", NULL, '\0', TYPE_NUMBER, "C", "print only what occurs at least C times",
 		FIELD(min_count), 0, 1, UINT64_MAX, NULL},
 	{"kind", NULL, 'k', TYPE_SET, "KIND,...", "count only words of these kinds: zero number text code data heap stack anon other",
@@ -88,13 +99,13 @@ static const struct option_spec specs[] = {
 		FIELD(path), FIELD(path_given), 0, UINT64_MAX, NULL},
 	{"around", NULL, '\0', TYPE_MAYBE, "FROM:TO", "the layout of what is found, word by word (-2:16)",
 		FIELD(around_range), FIELD(around), 0, 0, NULL},
-	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address, not the first N; with --leaks every lost object, with --path every step",
+	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address, not the first N; with --leaks every lost object, with --path every step, with --stacks every frame",
 		FIELD(all), 0, 0, 0, NULL},
 	{"min-length", NULL, '\0', TYPE_NUMBER, "N", "strings of at least N characters (8)",
 		FIELD(min_length), FIELD(min_length_given), 1, 1 << 20, NULL},
 	{"ignore-case", NULL, '\0', TYPE_FLAG, NULL, "the case of letters in texts does not matter",
 		FIELD(ignore_case), 0, 0, 0, NULL},
-	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: its commands",
+	{"output", NULL, 'o', TYPE_CHOICE, "FORMAT", "text (or human), json, csv, or gdb: its commands; stacks also as folded, pprof, or speedscope",
 		FIELD(output), 0, 0, 0, outputs},
 	{"no-names", NULL, '\0', TYPE_FLAG, NULL, "print values and counts only",
 		FIELD(no_names), 0, 0, 0, NULL},
@@ -423,15 +434,16 @@ static bool options_check_tables(const struct options *options, struct error *er
 	const struct use needing[] = {
 		{options->sort_given, "--sort"}, {options->diff != NULL, "--diff"}};
 	const struct use asked[] = {{options->types, "--types"}, {options->leaks, "--leaks"},
-		{options->owners, "--owners"}, {options->path_given, "--path"}, {false, NULL}};
+		{options->stacks, "--stacks"}, {options->owners, "--owners"},
+		{options->path_given, "--path"}, {false, NULL}};
 	const char *question = use_first(asked);
 	if (options->exact_pointers && (question == NULL || options->types))
 		return error_usage(err, "--exact-pointers: needs --leaks, --owners or --path");
-	if (!options->types && !options->leaks) {
+	if (!options->types && !options->leaks && !options->stacks) {
 		for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
 			if (needing[i].given)
-				return error_usage(
-					err, "%s: needs --types or --leaks", needing[i].name);
+				return error_usage(err, "%s: needs --types, --leaks or --stacks",
+					needing[i].name);
 	}
 	if (question == NULL)
 		return true;
@@ -446,8 +458,9 @@ static bool options_check_tables(const struct options *options, struct error *er
 static bool options_check_question(const struct options *options, struct error *err)
 {
 	const struct use questions[] = {{options->types, "--types"}, {options->leaks, "--leaks"},
-		{options->strings, "--strings"}, {options->find != NULL, "--find"},
-		{options->type != NULL, "--type"}, {options->path_given, "--path"}, {false, NULL}};
+		{options->stacks, "--stacks"}, {options->strings, "--strings"},
+		{options->find != NULL, "--find"}, {options->type != NULL, "--type"},
+		{options->path_given, "--path"}, {false, NULL}};
 	const char *question = use_first(questions);
 	for (const struct use *use = questions; use->name != NULL; use++)
 		if (use->given && use->name != question)
@@ -460,11 +473,12 @@ static bool options_check_question(const struct options *options, struct error *
 	const struct use refined[] = {{options->member != NULL, "--member"},
 		{options->member_offset != NULL, "--memberOffset"},
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
-		{options->all && !options->path_given && !options->leaks, "--all"},
+		{options->all && !options->path_given && !options->leaks && !options->stacks,
+			"--all"},
 		{options->owners, "--owners"}, {false, NULL}};
 	const char *refinement = use_first(refined);
 	if (refinement != NULL && (question == NULL || options->strings || options->types ||
-					  options->leaks || options->path_given))
+					  options->stacks || options->leaks || options->path_given))
 		return error_usage(err, "%s%s%s: needs %s--type", refinement,
 			question != NULL ? " with " : "", question != NULL ? question : "",
 			options->owners ? "" : "--find 0x... or ");
@@ -484,6 +498,25 @@ static bool options_check_question(const struct options *options, struct error *
 				!(a->name == refined[1].name && b->name == refined[2].name))
 				return error_usage(err, "%s and %s: choose one", a->name, b->name);
 	return true;
+}
+
+// What call stacks need, and what needs them.
+static bool options_check_stacks(const struct options *options, struct error *err)
+{
+	const struct use needing[] = {{options->by_given, "--by"}, {options->at_given, "--at"},
+		{options->output == OUTPUT_FOLDED, "--output folded"},
+		{options->output == OUTPUT_PPROF, "--output pprof"},
+		{options->output == OUTPUT_SPEEDSCOPE, "--output speedscope"},
+		{options->sort >= SORTS_OF_TYPES, "--sort by what is recorded"}, {false, NULL}};
+	const char *given = use_first(needing);
+	const bool growth = strcmp(sorts[options->sort].word, "growth") == 0;
+	if (!options->stacks)
+		return given == NULL || error_usage(err, "%s: needs --stacks", given);
+	if (growth && (options->diff != NULL || options->by != 0))
+		return error_usage(err, "--sort growth and %s: do not go together",
+			options->diff != NULL ? "--diff" : "--by");
+	return !options->at_given || options->diff == NULL ||
+	       error_usage(err, "--at and --diff: do not go together");
 }
 
 // Where there is no file, it may have been taken for the argument of an option.
@@ -519,7 +552,7 @@ static bool options_check(const struct options *options, char **files, struct er
 			"--pid: a process is no plain bytes; --raw, --offset and --limit are for "
 			"files");
 	return options_check_files(options, files, err) && options_check_question(options, err) &&
-	       options_check_tables(options, err);
+	       options_check_tables(options, err) && options_check_stacks(options, err);
 }
 
 bool options_parse(int argc, char **argv, struct error *err, struct options *ret)

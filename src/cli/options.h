@@ -12,7 +12,15 @@
 #include "base/cpu.h"
 #include "base/error.h"
 
-enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV, OUTPUT_GDB };
+enum output {
+	OUTPUT_TEXT,
+	OUTPUT_JSON,
+	OUTPUT_CSV,
+	OUTPUT_GDB,
+	OUTPUT_FOLDED,
+	OUTPUT_PPROF,
+	OUTPUT_SPEEDSCOPE,
+};
 enum when { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER };
 
 struct options {
@@ -33,9 +41,11 @@ struct options {
 	uint64_t kinds;			       // bits 1 << enum kind (names/kinds.h); 0: all
 	const char *exe, *sysroot, *debug_dir; // NULL: not given
 	enum cpu_level level;		       // from the environment
-	uint64_t sort;			       // enum type_sort (types/types.h)
-	const char *diff;		       // NULL: not given
-	bool types, leaks, sort_given;
+	uint64_t sort;	  // enum type_sort (types/types.h), or stack_sort (stacks/table.h)
+	uint64_t by;	  // enum stack_by (stacks/table.h)
+	uint64_t at;	  // milliseconds since a recording began
+	const char *diff; // NULL: not given
+	bool types, leaks, stacks, sort_given, by_given, at_given, top_given;
 	bool exact_pointers, owners;
 	uint64_t path; // address of an object to which the way is asked for
 	bool path_given;

@@ -31,11 +31,37 @@ static bool csv_is_list(const struct report *report)
 	return types != NULL && types->leaks != NULL && types->leaks->listed;
 }
 
+// Bounds of lifetimes in the columns, as powers of two of microseconds: 1 us, 32 us, 1 ms, ...
+#define LIFETIME_STEP 5
+#define LIFETIME_STEPS 8
+
+static void csv_begin_stacks(struct report *report)
+{
+	const struct report_stacks *stacks = report->head->stacks;
+	static const char *const keys[] = {
+		[REPORT_BY_STACK] = "hash,stack",
+		[REPORT_BY_FUNCTION] = "inclusive_bytes,function,module,file",
+		[REPORT_BY_MODULE] = "module",
+		[REPORT_BY_SIZE] = "size",
+	};
+	fprintf(report->stream,
+		"%s%slive_bytes,live_blocks,live_error,share,peak_bytes,peak_blocks,bytes,blocks,"
+		"temporary,largest,mean_size,rate,first,last,age,age_most,",
+		report->many ? "file," : "", stacks->old != NULL ? "more_bytes,more_blocks," : "");
+	fputs("slope,monotony,growth_share,grows,lifetime,lifetime_median,lifetime_most,",
+		report->stream);
+	for (unsigned i = 0; i < LIFETIME_STEPS; i++)
+		fprintf(report->stream, "lifetimes_%u,", i);
+	fprintf(report->stream, "%s\n", keys[stacks->by]);
+}
+
 static void csv_begin(struct report *report)
 {
 	const struct report_types *types = report->head->types;
 	if (report->answers > 0 || csv_is_list(report))
 		return;
+	if (report->head->stacks != NULL)
+		csv_begin_stacks(report);
 	if (types != NULL && types->leaks != NULL)
 		fprintf(report->stream,
 			"%s%stype,kind,module,count,size,size_agreement,bytes,share,direct_count,"
@@ -279,6 +305,94 @@ static void csv_lost_object(struct report *report, const struct report_lost *row
 	putc('\n', report->stream);
 }
 
+// A measure that is not known is an empty field.
+static void csv_real(FILE *stream, bool known, double number)
+{
+	if (known)
+		fprintf(stream, "%.9g", number);
+	putc(',', stream);
+}
+
+static void csv_lifetimes(FILE *stream, const struct report_stack *row)
+{
+	const bool known = row->lifetimes != NULL;
+	csv_real(stream, known, row->lifetime * 1e-6);
+	csv_real(stream, known, row->lifetime_median * 1e-6);
+	csv_real(stream, known, row->lifetime_most * 1e-6);
+	for (unsigned i = 0; i < LIFETIME_STEPS; i++) {
+		const unsigned first = i == 0 ? 0 : 1 + LIFETIME_STEP * (i - 1);
+		const unsigned end =
+			i + 1 < LIFETIME_STEPS ? 1 + LIFETIME_STEP * i : REPORT_LIFETIMES;
+		uint64_t count = 0;
+		for (unsigned k = first; known && k < end; k++)
+			count += row->lifetimes[k];
+		csv_number(stream, known, count);
+	}
+}
+
+// Functions from the outermost to the innermost, with semicolons between them.
+static void csv_frames(struct report *report, const struct report_stack *row)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	if (stream == NULL) {
+		report->lost = true;
+		return;
+	}
+	for (size_t i = row->frame_count; i-- > 0;)
+		fprintf(stream, "%s%s", row->frames[i].function, i > 0 ? ";" : "");
+	if (fclose(stream) == 0)
+		csv_text(report->stream, text);
+	free(text);
+}
+
+static void csv_stack(struct report *report, const struct report_stack *row)
+{
+	FILE *stream = report->stream;
+	const struct report_stacks *stacks = report->head->stacks;
+	const struct report_allocated *values = &row->allocated;
+	const double seconds = (double)stacks->duration * 1e-9;
+	csv_file(report);
+	if (stacks->old != NULL)
+		fprintf(stream, "%" PRId64 ",%" PRId64 ",", row->more_bytes, row->more_blocks);
+	fprintf(stream, "%" PRIu64 ",%" PRIu64 ",", values->live_bytes, values->live_blocks);
+	csv_real(stream, !stacks->full, row->error);
+	fprintf(stream, "%.5f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+		row->share, values->peak_bytes, values->peak_blocks, values->bytes, values->blocks,
+		values->temporary);
+	csv_number(stream, values->largest > 0, values->largest);
+	csv_real(stream, values->blocks > 0,
+		values->blocks > 0 ? (double)values->bytes / (double)values->blocks : 0);
+	csv_real(stream, seconds > 0, seconds > 0 ? (double)values->bytes / seconds : 0);
+	csv_real(stream, row->first > 0, (double)row->first * 1e-9);
+	csv_real(stream, row->last > 0, (double)row->last * 1e-9);
+	csv_real(stream, row->age_known, row->age);
+	csv_real(stream, row->age_known, row->age_most);
+	csv_real(stream, stacks->growth, row->slope);
+	csv_real(stream, stacks->growth, row->monotony);
+	csv_real(stream, stacks->growth, row->growth_share);
+	csv_number(stream, stacks->growth, row->grows);
+	csv_lifetimes(stream, row);
+	if (stacks->by == REPORT_BY_STACK) {
+		fprintf(stream, "0x%016" PRIx64 ",", row->hash);
+		csv_frames(report, row);
+	} else if (stacks->by == REPORT_BY_SIZE) {
+		fprintf(stream, "%" PRIu64, row->size);
+	} else {
+		if (stacks->by == REPORT_BY_FUNCTION)
+			fprintf(stream, "%" PRIu64 ",", row->inclusive);
+		csv_text(stream, row->name);
+	}
+	if (stacks->by == REPORT_BY_FUNCTION) {
+		putc(',', stream);
+		csv_text(stream, row->module);
+		putc(',', stream);
+		csv_text(stream, row->file);
+	}
+	putc('\n', stream);
+}
+
 static void csv_end(struct report *report)
 {
 	(void)report;
@@ -297,5 +411,6 @@ const struct report_writer writer_csv = {
 	.field = csv_field,
 	.owner = csv_owner,
 	.lost = csv_lost_object,
+	.stack = csv_stack,
 	.end = csv_end,
 };

@@ -236,6 +236,79 @@ static json_t *json_account(const struct report_account *account)
 	return object;
 }
 
+static json_t *json_real_or_null(bool known, double number)
+{
+	return known ? json_real(number) : json_null();
+}
+
+static json_t *json_numbers(const uint64_t *list, size_t count)
+{
+	json_t *array = list != NULL ? json_array() : json_null();
+	for (size_t i = 0; list != NULL && i < count; i++)
+		if (json_array_append_new(array, json_number(list[i])) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *json_allocated(const struct report_allocated *values)
+{
+	return json_pack("{so so so so so so so so}",		 //
+		"live_bytes", json_number(values->live_bytes),	 //
+		"live_blocks", json_number(values->live_blocks), //
+		"peak_bytes", json_number(values->peak_bytes),	 //
+		"peak_blocks", json_number(values->peak_blocks), //
+		"bytes", json_number(values->bytes),		 //
+		"blocks", json_number(values->blocks),		 //
+		"temporary", json_number(values->temporary),	 //
+		"largest", json_or_null(values->largest > 0, values->largest));
+}
+
+static void json_stacks(struct report *report, const struct report_stacks *stacks)
+{
+	static const char *const by[] = {
+		[REPORT_BY_STACK] = "stack",
+		[REPORT_BY_FUNCTION] = "function",
+		[REPORT_BY_MODULE] = "module",
+		[REPORT_BY_SIZE] = "size",
+	};
+	json_t *totals = json_allocated(&stacks->total);
+	json_t *more = json_pack("{ss ss so so so so so so so sb sb so so so so so so so}", //
+		"recorded", stacks->full ? "all" : "samples", "by", by[stacks->by],	    //
+		"sample_mean", json_or_null(!stacks->full, stacks->sample_mean),	    //
+		"live_error", json_real_or_null(!stacks->full, stacks->error),		    //
+		"start", json_real((double)stacks->start * 1e-9),			    //
+		"duration", json_real((double)stacks->duration * 1e-9),			    //
+		"peak_time", json_real((double)stacks->peak_time * 1e-9),		    //
+		"at", json_real_or_null(stacks->at_known, (double)stacks->at * 1e-9),	    //
+		"rows", json_number(stacks->rows),					    //
+		"damaged", stacks->damaged, "growth", stacks->growth,			    //
+		"recordings", json_number(stacks->recordings),				    //
+		"snapshots", json_number(stacks->snapshots),				    //
+		"stacks_cut", json_number(stacks->stacks_cut),				    //
+		"blocks_lost", json_number(stacks->blocks_lost),			    //
+		"bytes_lost", json_number(stacks->bytes_lost),				    //
+		"events", json_or_null(stacks->logged, stacks->events),			    //
+		"unmatched", json_or_null(stacks->logged, stacks->unmatched));
+	if (totals == NULL || more == NULL || json_object_update(totals, more) != 0) {
+		json_decref(totals);
+		totals = NULL;
+	}
+	json_decref(more);
+	json_add(&totals, "rate_time",
+		json_real_or_null(stacks->rates != NULL, (double)stacks->rate_time * 1e-9));
+	json_add(&totals, "rates", json_numbers(stacks->rates, stacks->rate_count));
+	json_member(report, "totals", totals);
+	const struct report_old *old = stacks->old;
+	if (old != NULL)
+		json_member(report, "old",
+			json_pack("{so so sb so}", "path", json_bytes(old->path), "format",
+				json_bytes(old->format), "lower_bounds", old->lower, "missing",
+				json_bytes(old->doubt)));
+	fputs(",\"stacks\":[", report->stream);
+}
+
 static void json_begin(struct report *report)
 {
 	const struct report_head *head = report->head;
@@ -263,6 +336,8 @@ static void json_begin(struct report *report)
 		json_types(report, head->types);
 		fputs(",\"types\":[", report->stream);
 	}
+	if (head->stacks != NULL)
+		json_stacks(report, head->stacks);
 	if (strcmp(head->mode, "words") == 0)
 		fputs(",\"top\":[", report->stream);
 }
@@ -497,10 +572,84 @@ static void json_lost_object(struct report *report, const struct report_lost *ro
 				   row->module[0] != '\0' ? json_bytes(row->module) : json_null()));
 }
 
+static json_t *json_frames(const struct report_stack *row)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < row->frame_count; i++) {
+		const struct report_frame *frame = &row->frames[i];
+		if (json_array_append_new(array,
+			    json_pack("{so so so so sb so}", "function",
+				    json_bytes(frame->function), "file", json_known(frame->file),
+				    "line", json_or_null(frame->line > 0, (uint64_t)frame->line),
+				    "module", json_known(frame->module), "inlined", frame->inlined,
+				    "address", json_address(frame->address))) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+// What is known of some rows only.
+static void json_stack_more(
+	const struct report_stacks *stacks, const struct report_stack *row, json_t **object)
+{
+	const bool lived = row->lifetimes != NULL;
+	if (stacks->old != NULL) {
+		json_add(object, "more_bytes", json_integer(row->more_bytes));
+		json_add(object, "more_blocks", json_integer(row->more_blocks));
+	}
+	if (stacks->growth) {
+		json_add(object, "slope", json_real(row->slope));
+		json_add(object, "monotony", json_real(row->monotony));
+		json_add(object, "growth_share", json_real(row->growth_share));
+		json_add(object, "grows", json_boolean(row->grows));
+	}
+	if (!stacks->logged)
+		return;
+	json_add(object, "lifetime", json_real_or_null(lived, row->lifetime * 1e-6));
+	json_add(object, "lifetime_median", json_real_or_null(lived, row->lifetime_median * 1e-6));
+	json_add(object, "lifetime_most", json_real_or_null(lived, row->lifetime_most * 1e-6));
+	json_add(object, "lifetimes", json_numbers(row->lifetimes, REPORT_LIFETIMES));
+}
+
+static void json_stack(struct report *report, const struct report_stack *row)
+{
+	const struct report_stacks *stacks = report->head->stacks;
+	json_t *object = json_allocated(&row->allocated);
+	json_add(&object, "live_error", json_real_or_null(!stacks->full, row->error));
+	json_add(&object, "share", json_real(row->share));
+	json_add(&object, "first", json_real_or_null(row->first > 0, (double)row->first * 1e-9));
+	json_add(&object, "last", json_real_or_null(row->last > 0, (double)row->last * 1e-9));
+	json_add(&object, "age", json_real_or_null(row->age_known, row->age));
+	json_add(&object, "age_most", json_real_or_null(row->age_known, row->age_most));
+	json_stack_more(stacks, row, &object);
+	switch (stacks->by) {
+	case REPORT_BY_STACK:
+		json_add(&object, "hash", json_hex(row->hash, 8));
+		json_add(&object, "frames", json_frames(row));
+		break;
+	case REPORT_BY_FUNCTION:
+		json_add(&object, "function", json_known(row->name));
+		json_add(&object, "module", json_known(row->module));
+		json_add(&object, "file", json_known(row->file));
+		json_add(&object, "inclusive_bytes", json_number(row->inclusive));
+		break;
+	case REPORT_BY_MODULE:
+		json_add(&object, "module", json_known(row->name));
+		break;
+	case REPORT_BY_SIZE:
+		json_add(&object, "size", json_number(row->size));
+		break;
+	}
+	json_next(report);
+	json_write(report, object);
+}
+
 static void json_end(struct report *report)
 {
 	json_close(report);
-	if ((report->head->types != NULL && !report->list) ||
+	if ((report->head->types != NULL && !report->list) || report->head->stacks != NULL ||
 		strcmp(report->head->mode, "words") == 0)
 		putc(']', report->stream);
 	fputs("}\n", report->stream);
@@ -519,5 +668,6 @@ const struct report_writer writer_json = {
 	.field = json_field,
 	.owner = json_owner,
 	.lost = json_lost_object,
+	.stack = json_stack,
 	.end = json_end,
 };

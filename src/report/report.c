@@ -13,6 +13,9 @@ bool report_init(struct report *report, FILE *stream, enum report_format format,
 		[REPORT_TEXT] = &writer_text,
 		[REPORT_CSV] = &writer_csv,
 		[REPORT_GDB] = &writer_gdb,
+		[REPORT_FOLDED] = &writer_folded,
+		[REPORT_PPROF] = &writer_pprof,
+		[REPORT_SPEEDSCOPE] = &writer_speedscope,
 #if HAVE_JANSSON
 		[REPORT_JSON] = &writer_json,
 #else
@@ -140,6 +143,34 @@ void report_lost(struct report *report, const struct report_lost *row)
 {
 	report->writer->lost(report, row);
 	report_step(report);
+}
+
+void report_stack(struct report *report, const struct report_stack *row)
+{
+	if (report->failure != 0)
+		return;
+	report->writer->stack(report, row);
+	report_step(report);
+}
+
+uint64_t report_measure_of(const struct report_stacks *stacks, const struct report_stack *row)
+{
+	const struct report_allocated *allocated = &row->allocated;
+	switch (stacks->measure) {
+	case REPORT_LIVE:
+		return allocated->live_bytes;
+	case REPORT_LIVE_BLOCKS:
+		return allocated->live_blocks;
+	case REPORT_PEAK:
+		return allocated->peak_bytes;
+	case REPORT_ALLOCATED:
+		return allocated->bytes;
+	case REPORT_TEMPORARY:
+		return allocated->temporary;
+	case REPORT_LARGEST:
+		return allocated->largest;
+	}
+	return 0;
 }
 
 void report_end(struct report *report)

@@ -13,7 +13,15 @@
 #include "base/error.h"
 #include "base/escape.h"
 
-enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_GDB };
+enum report_format {
+	REPORT_TEXT,
+	REPORT_JSON,
+	REPORT_CSV,
+	REPORT_GDB,
+	REPORT_FOLDED,
+	REPORT_PPROF,
+	REPORT_SPEEDSCOPE,
+};
 
 // What was read. Texts may hold any bytes but NUL; NULL: does not apply or is not known.
 struct report_input {
@@ -154,6 +162,98 @@ struct report_account {
 	size_t left_out_count;
 };
 
+// What rows of call stacks are grouped by.
+enum report_by { REPORT_BY_STACK, REPORT_BY_FUNCTION, REPORT_BY_MODULE, REPORT_BY_SIZE };
+
+// What the folded formats count, and text sorts by.
+enum report_measure {
+	REPORT_LIVE,
+	REPORT_LIVE_BLOCKS,
+	REPORT_PEAK,
+	REPORT_ALLOCATED,
+	REPORT_TEMPORARY,
+	REPORT_LARGEST,
+};
+
+// What was allocated at a stack, a function, ...; bytes are as requested.
+struct report_allocated {
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes, peak_blocks;
+	uint64_t bytes, blocks;
+	uint64_t temporary;
+	uint64_t largest; // bytes; 0: not known
+};
+
+// What the rows of a table of call stacks rest on. Times in nanoseconds since the beginning.
+struct report_stacks {
+	bool full;	      // every block was recorded; else it is estimates
+	uint64_t sample_mean; // bytes between two samples
+	uint64_t start;	      // nanoseconds since 1970
+	uint64_t duration;
+	uint64_t peak_time;
+	uint64_t rows; // that there would be without a limit
+	struct report_allocated total;
+	double error; // of the live bytes: so much more or less in 95 % of runs; bytes
+	uint64_t stacks_cut, blocks_lost, bytes_lost; // what the recorder had no room for
+	size_t recordings, snapshots;
+	bool damaged;
+	bool logged;	    // the log of events was read: lifetimes are known
+	uint64_t events;    // of it
+	uint64_t unmatched; // frees of blocks that it does not have
+	bool growth;	    // rows are ranked by growth
+	bool at_known;	    // what was in use is that of a moment
+	uint64_t at;	    // which one
+	enum report_by by;
+	enum report_measure measure;
+	bool all;		      // every frame is printed
+	const struct report_old *old; // NULL: no comparison
+	const uint64_t *rates;	      // bytes allocated in parts of the time, as long as rate_time
+	size_t rate_count;
+	uint64_t rate_time;
+};
+
+// A call in a stack. Texts are as in struct report_word; "": not known.
+struct report_frame {
+	const char *function, *file, *module;
+	int line;
+	bool inlined; // in the next one
+	uint64_t address;
+	uint64_t inside;		// the address in the module's file
+	const struct report_module *of; // NULL: in none
+};
+
+// So many lifetimes are at least 2^(i-1), less than 2^i microseconds; the first: less than one.
+enum { REPORT_LIFETIMES = 48 };
+
+// A row of a table of call stacks.
+struct report_stack {
+	const struct report_frame *frames; // the innermost first; of a stack only
+	size_t frame_count;
+	const char *name;   // of a function or a module; "" otherwise
+	const char *module; // of a function
+	const char *file;   // of a function
+	uint64_t size;	    // of blocks
+	uint64_t hash;	    // of a stack: the same in every process that has it
+	struct report_allocated allocated;
+	uint64_t inclusive;   // live bytes, with what the function calls
+	double error;	      // as above
+	double share;	      // of the live bytes, 0 to 1
+	uint64_t first, last; // allocations, nanoseconds since the beginning
+	bool age_known;
+	double age, age_most; // of live blocks, seconds: on average, and of the oldest
+	// Of a comparison.
+	int64_t more_bytes, more_blocks;
+	bool only_old, only_new;
+	// Growth, see struct stack_growth.
+	double slope;	 // bytes a second
+	double monotony; // -1 to 1
+	double growth_share;
+	bool grows;
+	// From the log: microseconds.
+	const uint64_t *lifetimes; // REPORT_LIFETIMES of them; NULL: not known
+	double lifetime, lifetime_median, lifetime_most;
+};
+
 // Where names were asked for; NULL, false: not given.
 struct report_sources {
 	const char *exe, *sysroot, *debug_dir;
@@ -163,7 +263,7 @@ struct report_sources {
 // One answer, before its rows.
 struct report_head {
 	const char *mode;    // "words", "types", "types-diff", "leaks", "leaks-diff", "strings",
-			     // "find", "owners", "path"
+			     // "find", "owners", "path", "stacks", "stacks-diff"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -176,6 +276,7 @@ struct report_head {
 			  // strings of plain bytes, after rows of words
 	struct report_sources sources;	      // for it
 	const struct report_types *types;     // NULL: rows are words
+	const struct report_stacks *stacks;   // NULL: rows are others
 	const struct report_account *account; // NULL: not known
 	const char *closer;		      // a type that is worth a closer look; NULL: none
 };
@@ -317,8 +418,9 @@ struct report {
 	const struct report_member *member; // that is open in it, NULL: none
 	struct report_line *lines; // rows of text that wait for the end of their list; owned
 	size_t line_count;
-	bool lost;   // out of memory inside a writer
-	int failure; // errno of the first write that failed; 0: none
+	void *context; // of the writer, from begin to end
+	bool lost;     // out of memory inside a writer
+	int failure;   // errno of the first write that failed; 0: none
 };
 
 // Writers of one format; they need not look for errors of the stream.
@@ -335,6 +437,7 @@ struct report_writer {
 	void (*field)(struct report *report, const struct report_field *row);
 	void (*owner)(struct report *report, const struct report_owner *row);
 	void (*lost)(struct report *report, const struct report_lost *row);
+	void (*stack)(struct report *report, const struct report_stack *row);
 	void (*end)(struct report *report);
 };
 
@@ -344,7 +447,12 @@ void report_types_fit(struct report_types *types, const struct report_type *row)
 // For writers: write any bytes, of any number, escaped.
 void report_escaped(struct report *report, const char *bytes, size_t size, enum escape_style style);
 
+// The value of a row that the folded formats count.
+uint64_t report_measure_of(const struct report_stacks *stacks, const struct report_stack *row);
+
 extern const struct report_writer writer_text, writer_csv, writer_gdb;
+// Of call stacks only.
+extern const struct report_writer writer_folded, writer_pprof, writer_speedscope;
 #if HAVE_JANSSON
 extern const struct report_writer writer_json;
 #endif
@@ -367,6 +475,7 @@ void report_member(struct report *report, const struct report_member *member);
 void report_field(struct report *report, const struct report_field *row);
 void report_owner(struct report *report, const struct report_owner *row);
 void report_lost(struct report *report, const struct report_lost *row);
+void report_stack(struct report *report, const struct report_stack *row);
 void report_end(struct report *report);
 // Write out what is buffered. An error if anything could not be written.
 bool report_flush(struct report *report, struct error *err);

@@ -128,7 +128,10 @@ static void summary_lines(FILE *stream, const struct report_head *head)
 	if (input->packing != NULL)
 		fprintf(stream, "%s, ", input->packing);
 	if (input->machine != NULL)
-		fprintf(stream, "%s %s", input->machine, input->live ? "process" : "core");
+		fprintf(stream, "%s %s", input->machine,
+			input->live				  ? "process"
+			: strcmp(input->format, "recording") == 0 ? "recording"
+								  : "core");
 	else
 		fputs("plain bytes", stream);
 	if (input->program != NULL) {
@@ -143,8 +146,11 @@ static void summary_lines(FILE *stream, const struct report_head *head)
 		fputs(", all present", stream);
 	if (scanned->bytes_not_saved > 0)
 		fprintf(stream, "; not saved %s", size_format(scanned->bytes_not_saved).text);
-	fprintf(stream, "; %" PRIu64 " words of %u bytes, %s-endian\n", scanned->words,
-		scanned->word_size, input->byte_order);
+	if (strncmp(head->mode, "stacks", strlen("stacks")) == 0)
+		putc('\n', stream);
+	else
+		fprintf(stream, "; %" PRIu64 " words of %u bytes, %s-endian\n", scanned->words,
+			scanned->word_size, input->byte_order);
 	summary_memory(stream, &head->memory, input->threads);
 	summary_stopped(stream, input);
 	if (head->verbose)

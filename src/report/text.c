@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/escape.h"
 #include "report/report.h"
+#include "report/stacks.h"
 #include "report/table.h"
 #include "report/terminal.h"
 
@@ -16,6 +17,7 @@ static void text_begin(struct report *report)
 {
 	if (!report->many) {
 		table_begin(report);
+		stacks_begin(report);
 		return;
 	}
 	const char *path = report->head->input.path;
@@ -23,6 +25,7 @@ static void text_begin(struct report *report)
 	report_escaped(report, path, strlen(path), ESCAPE_TERMINAL);
 	fputs(":\n", report->stream);
 	table_begin(report);
+	stacks_begin(report);
 }
 
 // Returns the columns used.
@@ -408,6 +411,7 @@ static void text_end(struct report *report)
 {
 	lines_flush(report);
 	table_end(report);
+	stacks_end(report);
 }
 
 const struct report_writer writer_text = {
@@ -423,5 +427,6 @@ const struct report_writer writer_text = {
 	.field = text_field,
 	.owner = text_owner,
 	.lost = text_lost,
+	.stack = stacks_row,
 	.end = text_end,
 };
