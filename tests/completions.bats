@@ -49,7 +49,7 @@ complete_zsh() {
 @test "bash completes options, their words, lists of words, and process ids" {
 	contains "$(complete_bash --de)" "--debug-dir"
 	contains "$(complete_bash --de)" "--debuginfod"
-	equal "$(complete_bash -o '' | xargs)" "text human json csv gdb"
+	equal "$(complete_bash -o '' | xargs)" "text human json csv gdb folded pprof speedscope"
 	equal "$(complete_bash --endian b)" "big"
 	equal "$(complete_bash --kind text,he)" "text,heap"
 	contains "$(complete_bash --pid "${$:0:1}")" "$$"
@@ -61,7 +61,7 @@ complete_zsh() {
 @test "fish completes options, their words and lists of words" {
 	needs fish
 	contains "$(complete_fish 'topleak --de')" "--debuginfod"
-	equal "$(complete_fish 'topleak -o ' | sort | xargs)" "csv gdb human json text"
+	equal "$(complete_fish 'topleak -o ' | sort | xargs)" "csv folded gdb human json pprof speedscope text"
 	contains "$(complete_fish 'topleak --kind text,he')" "text,heap"
 }
 

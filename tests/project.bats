@@ -45,7 +45,7 @@ build_with() {
 	local folder
 	for folder in one "two/longer"; do
 		mkdir -p "$BATS_TEST_TMPDIR/$folder"
-		cp -r Makefile src "$BATS_TEST_TMPDIR/$folder"
+		cp -r Makefile src record "$BATS_TEST_TMPDIR/$folder"
 		make -s -C "$BATS_TEST_TMPDIR/$folder" build/topleak CFLAGS=-g
 	done
 	cmp "$BATS_TEST_TMPDIR/one/build/topleak" "$BATS_TEST_TMPDIR/two/longer/build/topleak"

@@ -100,7 +100,8 @@ struct image_info {
 	struct image_process process;
 };
 
-// The file is one piece of a process's memory, of 64 bits and little-endian, without a dump's headers.
+// The file is one piece of a process's memory, of 64 bits and little-endian, without a dump's
+// headers.
 struct image_memory {
 	uint64_t address; // of its first byte
 	uint64_t size;	  // bytes that it is meant to have
@@ -110,8 +111,8 @@ struct image_memory {
 
 struct image_options {
 	const struct image_memory *piece; // what the file is a piece of; NULL: it is a dump
-	unsigned word_size; // 4, 8, or 0: what the file says
-	bool order_given;   // then order overrides what the file says
+	unsigned word_size;		  // 4, 8, or 0: what the file says
+	bool order_given;		  // then order overrides what the file says
 	enum byte_order order;
 	bool raw;	 // plain bytes, whatever the file is
 	uint64_t offset; // raw only: the first byte to read
