@@ -660,3 +660,32 @@ arrays_right() {
 	topleak -2 --types "$BATS_TEST_TMPDIR/plain"
 	contains "$stderr" "--types"
 }
+
+# plain_rows: COUNT SIZE and TYPE of the rows in output, without what libraries have
+plain_rows() {
+	awk '$1 ~ /^[0-9]+$/ && $2 > 400 { print $2, $3, $0 }' <<<"$output" |
+		sed -E 's/^([0-9]+ [0-9]+) .*B +[0-9.]+ +(.*[^ ]) +(plain(\.stripped)? +)?heap +0x.*/\1 \2/; s/ +plain(\.stripped)?$//; s/ +$//'
+}
+
+@test "blocks without a type: by size, and by what most of a size have in common" {
+	local program core
+	program=$(fixture plain "${CC:-cc}" -O1 -g -falign-functions=16 -o @ "$repo/fixtures/plain.c")
+	core=$(fixture plain.core dump -k @ "$program")
+	topleak -0 --types -n 100 "$core"
+	equal "$(plain_rows)" '600 4384 (no type) 4384 bytes, -> on_expire @+4240
+1500 608 (no type) 608 bytes, held by -> on_retry +8
+2000 144 (no type) 144 bytes, value of the_owner @+96
+700 320 (no type) 320 bytes
+1500 112 (no type) 112 bytes, text "session:..." @+0
+750 112 (no type) 112 bytes, -> leaf_kind @+88
+750 112 (no type) 112 bytes, -> node_kind @+88
+1500 32 -> on_retry @+0'
+	contains "$output" " 300    4384 "
+	# What is free is in no row.
+	lacks "$output" "2048"
+	local expected=$output
+	topleak -0 --types -n 100 -j 5 "$core"
+	equal "$output" "$expected"
+	topleak -0 --types -n 100 --redact "$core"
+	lacks "$output" session
+}

@@ -155,19 +155,26 @@ bool heap_add_range(
 	return true;
 }
 
-const struct heap_region *heap_region_near(const struct heap *heap, uint64_t address, size_t *hint)
+size_t heap_region_behind(const struct heap *heap, uint64_t address)
 {
-	const struct heap_region *list = heap->regions;
 	size_t low = 0, high = heap->region_count;
-	if (*hint < high && address - list[*hint].start < list[*hint].end - list[*hint].start)
-		return &list[*hint];
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
-		if (list[middle].end <= address)
+		if (heap->regions[middle].end <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
+	return low;
+}
+
+const struct heap_region *heap_region_near(const struct heap *heap, uint64_t address, size_t *hint)
+{
+	const struct heap_region *list = heap->regions;
+	if (*hint < heap->region_count &&
+		address - list[*hint].start < list[*hint].end - list[*hint].start)
+		return &list[*hint];
+	const size_t low = heap_region_behind(heap, address);
 	if (low == heap->region_count || address < list[low].start)
 		return NULL;
 	*hint = low;

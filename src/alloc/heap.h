@@ -156,6 +156,8 @@ bool heap_walk(const struct image *image, const struct places *places,
 	const struct heap_options *options, struct error *err, struct heap *ret);
 void heap_deinit(struct heap *heap);
 
+// The index of the first region that ends behind address; region_count if there is none.
+size_t heap_region_behind(const struct heap *heap, uint64_t address);
 // The region that holds address; NULL if there is none.
 const struct heap_region *heap_region_at(const struct heap *heap, uint64_t address);
 // The same. hint: the index of a region that is tried first, becomes that of the one found.

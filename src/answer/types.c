@@ -10,6 +10,7 @@
 #include "runtime/runtime.h"
 #include "types/account.h"
 #include "types/diff.h"
+#include "types/groups.h"
 #include "types/objects.h"
 #include "types/saved.h"
 #include "types/types.h"
@@ -278,7 +279,15 @@ static bool pass_answer(
 {
 	const struct heap *heap = pass->heap.region_count > 0 ? &pass->heap : NULL;
 	struct account *account = &pass->account;
+	const struct groups_options options = {
+		.heap = &pass->heap,
+		.threads = pass->survey.threads,
+		.stop = dump->stop,
+		.redact = dump->options->redact,
+		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
+	};
 	if (!types_find(dump->image, dump->names, &pass->survey, err, ret) ||
+		!groups_add(dump->image, dump->names, &options, err, ret) ||
 		!dump_objects(dump, err, ret))
 		return false;
 	if (!zeros_finish(&pass->zeros) ||

@@ -74,7 +74,8 @@ static bool row_add(struct types_result *result, struct type row, struct error *
 		type_free(&row);
 		return error_memory(err);
 	}
-	result->list[result->count++] = row;
+	if (!types_add(result, &row, err))
+		return false;
 	result->named_count = add_saturated(result->named_count, row.count);
 	result->named_bytes = add_saturated(result->named_bytes, row.bytes);
 	return true;
@@ -141,11 +142,6 @@ static bool runtime_add(struct types_result *result, const struct runtime *runti
 {
 	struct type own = {.kind = TYPE_STRUCT};
 	own_drop(result, runtime, &own);
-	struct type *grown =
-		reallocarray(result->list, result->count + runtime->type_count + 4, sizeof *grown);
-	if (grown == NULL)
-		return error_memory(err);
-	result->list = grown;
 	if (runtime->own == OWN_MEMORY && own.count > 0) {
 		own.name = strdup("(of the virtual machine itself)");
 		own.module = strdup(runtime->module->name);

@@ -4,18 +4,10 @@
 // Regions that end behind address; the first one.
 static size_t region_behind(const struct heap *heap, uint64_t address, size_t hint)
 {
-	size_t low = 0, high = heap->region_count;
-	if (hint < high && heap->regions[hint].end > address &&
-		(hint == 0 || heap->regions[hint - 1].end <= address))
-		return hint;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (heap->regions[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return hint < heap->region_count && heap->regions[hint].end > address &&
+			       (hint == 0 || heap->regions[hint - 1].end <= address)
+		       ? hint
+		       : heap_region_behind(heap, address);
 }
 
 // Gaps of a region are no blocks, but memory of others. The gap that address is in; NULL: none.

@@ -39,34 +39,66 @@ struct builder {
 	struct names *names;
 	struct evidence evidence;
 	struct types_result *result;
-	size_t capacity;
 	struct error *err;
 };
+
+static void type_deinit(struct type *type)
+{
+	free(type->name);
+	free(type->module);
+	free(type->place);
+}
+
+bool types_add(struct types_result *result, const struct type *row, struct error *err)
+{
+	struct type type = *row;
+	if (result->count == result->capacity) {
+		const size_t wanted = 2 * result->capacity + 256;
+		struct type *grown = reallocarray(result->list, wanted, sizeof *grown);
+		if (grown == NULL) {
+			type_deinit(&type);
+			return error_memory(err);
+		}
+		result->list = grown;
+		result->capacity = wanted;
+	}
+	result->list[result->count++] = type;
+	return true;
+}
 
 static struct type *type_add(
 	struct builder *builder, enum type_kind kind, const char *name, const struct module *module)
 {
 	struct types_result *result = builder->result;
-	if (result->count == builder->capacity) {
-		const size_t wanted = 2 * builder->capacity + 256;
-		struct type *grown = reallocarray(result->list, wanted, sizeof *grown);
-		if (grown == NULL) {
-			error_memory(builder->err);
-			return NULL;
-		}
-		result->list = grown;
-		builder->capacity = wanted;
-	}
-	struct type *type = &result->list[result->count];
-	*type = (struct type){.kind = kind, .name = strdup(name), .module = strdup(module->name)};
-	if (type->name == NULL || type->module == NULL) {
-		free(type->name);
-		free(type->module);
+	struct type type = {.kind = kind, .name = strdup(name), .module = strdup(module->name)};
+	if (type.name == NULL || type.module == NULL) {
+		type_deinit(&type);
 		error_memory(builder->err);
 		return NULL;
 	}
-	result->count++;
-	return type;
+	return types_add(result, &type, builder->err) ? &result->list[result->count - 1] : NULL;
+}
+
+// Objects with this word have a row.
+static bool mark_add(struct builder *builder, uint64_t value)
+{
+	struct types_result *result = builder->result;
+	if (result->mark_count == result->mark_capacity) {
+		const size_t wanted = 2 * result->mark_capacity + 256;
+		uint64_t *grown = reallocarray(result->marks, wanted, sizeof *grown);
+		if (grown == NULL)
+			return error_memory(builder->err);
+		result->marks = grown;
+		result->mark_capacity = wanted;
+	}
+	result->marks[result->mark_count++] = value;
+	return true;
+}
+
+static int mark_compare(const void *left, const void *right)
+{
+	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	return a < b ? -1 : a > b;
 }
 
 // Where the hits of an entry are goes to the type.
@@ -236,6 +268,9 @@ static bool class_report(struct builder *builder, const struct entry *const *gro
 	struct type *type = type_add(builder, TYPE_CLASS, primary->name, primary->module);
 	if (type == NULL)
 		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!mark_add(builder, group[i]->hits->value))
+			return false;
 	const struct sizes sizes = opens_measure(&builder->evidence, primary, OFFSET_DEEP);
 	type->count = entry_count(primary);
 	type->secondary = secondary;
@@ -310,7 +345,7 @@ static bool struct_add(struct builder *builder, const struct entry *entry, unsig
 	struct type *type =
 		type_add(builder, named ? TYPE_STRUCT : TYPE_UNNAMED, name, entry->module);
 	free(name);
-	if (type == NULL)
+	if (type == NULL || !mark_add(builder, entry->hits->value))
 		return false;
 	type_take_sites(type, entry);
 	type->count = count;
@@ -401,6 +436,8 @@ bool types_find(const struct image *image, struct names *names, const struct sur
 	if (ok) {
 		ok = classes_report(&builder) && structs_report(&builder);
 		evidence_deinit(&builder.evidence);
+		if (ret->mark_count > 0)
+			qsort(ret->marks, ret->mark_count, sizeof *ret->marks, mark_compare);
 	}
 	if (ok)
 		result_total(ret, pass);
@@ -419,12 +456,10 @@ uint64_t types_bytes(const struct types_result *result)
 
 void types_result_deinit(struct types_result *result)
 {
-	for (size_t i = 0; i < result->count; i++) {
-		free(result->list[i].name);
-		free(result->list[i].module);
-		free(result->list[i].place);
-	}
+	for (size_t i = 0; i < result->count; i++)
+		type_deinit(&result->list[i]);
 	free(result->list);
+	free(result->marks);
 	*result = (struct types_result){0};
 }
 

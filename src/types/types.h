@@ -66,7 +66,9 @@ struct type {
 
 struct types_result {
 	struct type *list; // owned
-	size_t count;
+	size_t count, capacity;
+	uint64_t *marks; // the words by which objects have rows, sorted; owned
+	size_t mark_count, mark_capacity;
 	// Of classes and structs with a name.
 	uint64_t named_count, named_bytes;
 	uint64_t heap_bytes; // heap and anonymous memory that was touched
@@ -91,6 +93,8 @@ bool types_find(const struct image *image, struct names *names, const struct sur
 void types_result_deinit(struct types_result *result);
 // What all rows take, bytes.
 uint64_t types_bytes(const struct types_result *result);
+// Add a row, whose texts become the result's. On failure they are released.
+bool types_add(struct types_result *result, const struct type *row, struct error *err);
 
 // The name of a type that is known by a pointer at an offset in its objects: "-> ssl_read_methods
 // @+8", "-> app+0x1234 @+0"; without the offset if it is above OFFSET_MAX. value is the pointer,
