@@ -9,6 +9,7 @@
 #include "answer/table.h"
 #include "runtime/runtime.h"
 #include "types/account.h"
+#include "types/claims.h"
 #include "types/diff.h"
 #include "types/groups.h"
 #include "types/objects.h"
@@ -246,11 +247,21 @@ static bool dump_pass(struct dump *dump, struct error *err, struct types_pass *r
 	return ok;
 }
 
-// The objects of managed languages, once the memory has been read.
-static bool dump_objects(struct dump *dump, struct error *err, struct types_result *result)
+static void object_owns(void *context, uint64_t address)
+{
+	claims_add(context, address);
+}
+
+// The objects of managed languages, once the memory has been read, and the blocks that they have.
+static bool dump_objects(
+	struct dump *dump, struct error *err, struct claims *claims, struct types_result *result)
 {
 	const struct runtime_options options = {
-		.threads = (unsigned)dump->options->threads, .stop = dump->stop};
+		.threads = (unsigned)dump->options->threads,
+		.stop = dump->stop,
+		.own = object_owns,
+		.context = claims,
+	};
 	struct runtimes runtimes;
 	if (!runtimes_find(dump->image, names_modules(dump->names), names_places(dump->names),
 		    &options, NULL, err, &runtimes))
@@ -279,16 +290,21 @@ static bool pass_answer(
 {
 	const struct heap *heap = pass->heap.region_count > 0 ? &pass->heap : NULL;
 	struct account *account = &pass->account;
+	struct claims claims;
 	const struct groups_options options = {
 		.heap = &pass->heap,
+		.claims = &claims,
 		.threads = pass->survey.threads,
 		.stop = dump->stop,
 		.redact = dump->options->redact,
 		.watch = {.context = &dump->progress, .begin = pass_begins, .add = pass_adds},
 	};
-	if (!types_find(dump->image, dump->names, &pass->survey, err, ret) ||
-		!groups_add(dump->image, dump->names, &options, err, ret) ||
-		!dump_objects(dump, err, ret))
+	const bool ok = claims_init(&pass->heap, err, &claims) &&
+			types_find(dump->image, dump->names, &pass->survey, err, ret) &&
+			dump_objects(dump, err, &claims, ret) &&
+			groups_add(dump->image, dump->names, &options, err, ret);
+	claims_deinit(&claims);
+	if (!ok)
 		return false;
 	if (!zeros_finish(&pass->zeros) ||
 		!account_init(dump->image, names_modules(dump->names), names_places(dump->names),

@@ -397,11 +397,14 @@ static const struct shape *shape_find(struct worker *worker, uint64_t address)
 
 // ---- sizes
 
-// Bytes at an address that a segment has; 0 if it has not.
+// Bytes at an address that a segment has, which are the object's then; 0 if it has not.
 static uint64_t block_size(const struct worker *worker, uint64_t address, uint64_t size)
 {
 	const struct image_segment *segment = image_segment_at(worker->scan->image, address);
-	return segment != NULL && segment->size - (address - segment->address) >= size ? size : 0;
+	if (segment == NULL || segment->size - (address - segment->address) < size)
+		return 0;
+	worker_own(worker, address);
+	return size;
 }
 
 static uint64_t items_size(struct worker *worker, uint64_t address, uint64_t count, uint64_t size)
@@ -580,8 +583,12 @@ static uint64_t attributes_size(
 		return dict_claim(worker, dict) + (values != 0 ? 0 : capacity * 8);
 	}
 	const bool tagged = python->minor == 12 && (dict & 1) != 0;
-	if ((python->minor == 11 && dict == 0 && worker_word(worker, values_at) != 0) || tagged)
+	// 3.12 keeps a pointer that is one less (Include/internal/pycore_object.h).
+	const uint64_t values = tagged ? dict + 1 : worker_word(worker, values_at);
+	if (tagged || (python->minor == 11 && dict == 0 && values != 0)) {
+		worker_own(worker, values);
 		return keys_load(python, &worker->reader, shape->keys, &keys) ? keys.usable * 8 : 0;
+	}
 	return dict != 0 && !tagged ? dict_claim(worker, dict) : 0;
 }
 

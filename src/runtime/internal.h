@@ -29,6 +29,7 @@ struct runtime_scan {
 	const struct places *places;
 	const struct runtime_watch *watch;
 	const atomic_int *stop;
+	const struct runtime_options *options;
 	struct runtime *runtime; // name, doubt and heap are set by find
 	void *state;		 // the reader's own; freed with free_state
 	struct piece *pieces;	 // owned
@@ -104,6 +105,8 @@ uint32_t worker_u32(struct worker *worker, uint64_t address);
 
 // An object was found.
 void worker_found(struct worker *worker, uint32_t type, uint64_t address, uint64_t size);
+// What is at an address belongs to an object.
+void worker_own(const struct worker *worker, uint64_t address);
 // Bytes more that belong to an object told before, or (negative) that do not; count is 0, or -1:
 // it was no object of its own.
 void worker_correct(struct worker *worker, uint32_t type, int64_t count, int64_t bytes);

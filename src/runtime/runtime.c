@@ -240,6 +240,13 @@ static void object_tell(struct worker *worker, uint32_t type, uint64_t address, 
 	pthread_mutex_unlock(&scan->lock);
 }
 
+void worker_own(const struct worker *worker, uint64_t address)
+{
+	const struct runtime_options *options = worker->scan->options;
+	if (options->own != NULL)
+		options->own(options->context, address);
+}
+
 void worker_found(struct worker *worker, uint32_t type, uint64_t address, uint64_t size)
 {
 	struct type_tally *tally = type == NO_TYPE ? NULL : tally_at(worker, type);
@@ -251,6 +258,7 @@ void worker_found(struct worker *worker, uint32_t type, uint64_t address, uint64
 		tally->sizes_differ = true;
 	tally->bytes += size;
 	example_add(tally, address);
+	worker_own(worker, address);
 	if (worker->scan->watch != NULL)
 		object_tell(worker, type, address, size);
 }
@@ -492,6 +500,7 @@ bool runtimes_find(const struct image *image, const struct modules *modules,
 				.places = places,
 				.watch = watch,
 				.stop = options->stop,
+				.options = options,
 			};
 			if (modules->list[k].loaded)
 				ok = module_read(&scan, &reader, &modules->list[k],

@@ -60,6 +60,10 @@ struct runtimes {
 struct runtime_options {
 	unsigned threads;
 	const atomic_int *stop; // not zero: end soon, with what was found so far; NULL: never
+	// Told of each block that is counted to an object: of an address in it, by several threads
+	// at once. NULL: not wanted.
+	void (*own)(void *context, uint64_t address);
+	void *context;
 };
 
 // An object of the type at an index of its runtime's types while they are found (see

@@ -182,6 +182,9 @@ void groups_each(const struct groups *groups, const struct view *view, const str
 		uint64_t value;
 		if (mark_state(mark) != PART_USED)
 			continue;
+		if (claims_have(groups->options->claims,
+			    region_slot(heap_region_near(parts->heap, address, &hint), address)))
+			continue;
 		const struct part block = (mark & MARK_LAST) != 0
 						  ? part_last(parts->heap, mark, address, &hint)
 						  : mark_part(mark, address, next - address, word);

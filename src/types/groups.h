@@ -17,11 +17,13 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "names/names.h"
+#include "types/claims.h"
 #include "types/survey.h"
 #include "types/types.h"
 
 struct groups_options {
 	const struct heap *heap;
+	const struct claims *claims; // blocks that are in rows already
 	unsigned threads;
 	const atomic_int *stop; // not zero: end soon, with what was found so far
 	bool redact;		// texts and constants are not shown
