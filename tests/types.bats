@@ -331,12 +331,12 @@ asked() {
 	fails "structs.stripped+0xffffffff"
 }
 
-@test "C structs with musl: found by their distances" {
+@test "C structs with musl" {
 	needs musl-gcc
 	topleak -0 --types "$(fixture structs.musl.core dump -k @ \
 		"$(fixture structs.musl musl-gcc -O1 -o @ "$repo/fixtures/structs.c")")"
 	# musl gives away what is left of the last page of the program's own data, and that is no heap.
-	rows | awk 'NR == 1 { ok += $1 >= 2000 - 4096 / 144 && $1 <= 2000 && $2 == 144 && $4 == "session_methods" }
+	rows | grep -e '->' | awk 'NR == 1 { ok += $1 >= 2000 - 4096 / 144 && $1 <= 2000 && $2 == 144 && $4 == "session_methods" }
 		NR == 2 { ok += $1 >= 3000 - 4096 / 64 && $1 <= 3000 && $2 == 64 && $4 == "stream_methods" }
 		NR == 3 { ok += $1 >= 1000 - 4096 / 80 && $1 <= 1000 && $2 == 80 && $4 == "timer_fire" }
 		END { exit ok != 3 }' || { echo "$output" && false; }
@@ -367,14 +367,14 @@ asked() {
 	[ -n "$any" ] || skip "no allocator but glibc's"
 }
 
-# arrays_right CORE: the arrays take what they do, within 1 %
+# arrays_right CORE [SHARE]: the arrays take what they do, within 1 %, or this share
 arrays_right() {
 	local count bytes
 	read -r count bytes <"$1.json"
 	topleak -0 --types -n 1000 -ojson "$1"
 	is '.types[] | select(.name == "-> cell_methods" or .name == "-> cell_methods @+0") |
 		.size == 40 and .size_method == "element" and ((.count - '"$count"') | fabs) <= 40 and
-		((.bytes / '"$bytes"' - 1) | fabs) <= 0.01'
+		((.bytes / '"$bytes"' - 1) | fabs) <= '"${2-0.01}"
 }
 
 @test "arrays of C structs: their bytes are those of their blocks" {
@@ -388,8 +388,9 @@ arrays_right() {
 
 @test "arrays of C structs with musl: the same" {
 	needs musl-gcc
+	# musl lets a block begin later in its place than it could: what is before it is free.
 	arrays_right "$(fixture arrays.musl.core dump -k @ \
-		"$(fixture arrays.musl musl-gcc -O1 -o @ "$repo/fixtures/arrays.c")" @.json)"
+		"$(fixture arrays.musl musl-gcc -O1 -o @ "$repo/fixtures/arrays.c")" @.json)" 0.03
 	is '.totals.size_classes == "musl"'
 }
 
@@ -402,17 +403,16 @@ arrays_right() {
 	is '.totals.size_classes == null'
 }
 
-@test "an allocator that the program was linked with is known by its symbols" {
+@test "an allocator that the program was linked with is known, with symbols and without" {
 	needs musl-gcc jq
 	local program core bytes
 	program=$(fixture arrays.static musl-gcc -static -O1 -o @ "$repo/fixtures/arrays.c")
 	core=$(fixture arrays.static.core dump -k @ "$program" @.json)
-	arrays_right "$core"
+	arrays_right "$core" 0.03
 	bytes=$(jq '.types[0].bytes' <<<"$output")
-	# Without them, arrays take what their elements take.
 	strip -s -o "$BATS_TEST_TMPDIR/stripped" "$program"
 	topleak -0 --types -ojson --exe "$BATS_TEST_TMPDIR/stripped" "$core"
-	is '.totals.size_classes == null and .types[0].bytes == 40 * .types[0].count and .types[0].bytes < '"$bytes"
+	is ".types[0].bytes == $bytes and .types[0].bytes > 40 * .types[0].count"
 }
 
 @test "OpenSSL: SSL objects and BIOs" {
