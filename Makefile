@@ -68,7 +68,7 @@ OBJECTS += $(BUILD)/obj/static.o
 endif
 
 .PHONY: all check test-programs fuzz install uninstall demo verify asan tsan bench lint picture dist deb static check-packages clean
-all: $(BUILD)/topleak $(BUILD)/completions/done
+all: $(BUILD)/topleak $(BUILD)/completions/done record
 
 $(BUILD)/topleak: $(OBJECTS)
 	$(call say,LINK,$@)$(CC) -pthread $(CFLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LINK_STATIC) -o $@ $(OBJECTS) $(LIBS)
@@ -134,7 +134,7 @@ fuzz:
 	done
 
 # TESTS=tests/elf.bats runs only that.
-test-programs: all $(addprefix $(BUILD)/test-,blocks engine filter heap lost runtime sizes stacks) $(FUZZ:%=$(BUILD)/fuzz-%)
+test-programs: all $(addprefix $(BUILD)/test-,blocks engine filter heap lost recording runtime sizes stacks) $(FUZZ:%=$(BUILD)/fuzz-%)
 
 check: test-programs
 	TOPLEAK=$(BUILD)/topleak tests/run $(TESTS)
@@ -185,12 +185,12 @@ check-packages:
 	tests/run tests/packages/packages.bats
 
 lint:
-	clang-format --dry-run -Werror $(sort $(wildcard src/*.[ch] src/*/*.[ch] tools/*.c))
+	clang-format --dry-run -Werror $(sort $(wildcard src/*.[ch] src/*/*.[ch] tools/*.c record/*.h record/*/*.[ch]))
 	# One by one: clang-tidy 14 loses track of va_lists from one file to the next.
 	for source in $(SOURCES); do clang-tidy --quiet $$source -- $(FLAGS) || failed=1; done; [ -z "$$failed" ]
-	mandoc -Tlint -Wwarning man/topleak.1
+	mandoc -Tlint -Wwarning man/*.[15]
 
-install: all
+install: all install-record
 	install -D -m 755 $(BUILD)/topleak '$(DESTDIR)$(BINDIR)/topleak'
 	install -D -m 644 man/topleak.1 '$(DESTDIR)$(MANDIR)/man1/topleak.1'
 	install -D -m 644 share/topleak.schema.json '$(DESTDIR)$(DATADIR)/topleak.schema.json'
@@ -198,10 +198,12 @@ install: all
 		install -D -m 644 $(BUILD)/completions/topleak.$${entry%%:*} '$(DESTDIR)$(PREFIX)'/share/$${entry#*:} || exit; \
 	done
 
-uninstall:
+uninstall: uninstall-record
 	rm -f '$(DESTDIR)$(BINDIR)/topleak' '$(DESTDIR)$(MANDIR)/man1/topleak.1' '$(DESTDIR)$(DATADIR)/topleak.schema.json'
 	rmdir '$(DESTDIR)$(DATADIR)' 2>/dev/null || true
 	for entry in $(COMPLETIONS); do rm -f '$(DESTDIR)$(PREFIX)'/share/$${entry#*:}; done
+
+include record/record.mk
 
 clean:
 	rm -rf $(BUILD)

@@ -68,6 +68,7 @@ struct record_header {
 	// Requested bytes and blocks that were in use, as far as threads have passed on their
 	// counts.
 	uint64_t live_bytes, live_blocks;
+	uint64_t allocated_bytes;
 	uint64_t peak_bytes, peak_time; // the most that live_bytes was, and when
 	uint64_t peak_number;		// see struct record_stack
 	// What the record lacks: calls without a complete stack, and blocks for which there was no
@@ -75,6 +76,8 @@ struct record_header {
 	uint64_t stacks_cut, blocks_lost, bytes_lost;
 	uint64_t exit_status; // as of waitpid, if exit_known
 	uint32_t exit_known, reserved;
+	uint64_t events_lost; // that could not be written to the log
+	uint64_t log_chunks;  // begun so far
 	struct record_section sections[RECORD_SECTIONS];
 };
 
