@@ -262,3 +262,67 @@ compare() {
 	known=$("$RECORD" --help | sed -n 's/^ \+\(-.*\)   *.*/\1/p' | grep -oE -- '--[a-z-]+' | sort -u)
 	equal "$(sed -n '/^\.It Fl /s/Fl /-/gp' "$repo/man/topleak-record.1" | grep -oE -- '--[a-z-]+' | sort -u)" "$known"
 }
+
+@test "the log: pairs of events give what is live, in few bytes" {
+	"$RECORD" -q --log log -o file "$recorded" exit >truth
+	"$RECORDING" log >events
+	# What is allocated before main, and by libc, is in the log, too: nothing of it stays but a buffer or two.
+	awk '/^total/ { total = $2 } /^allocate/ { live[$2] = $3 } /^free/ { delete live[$2] }
+		/^log/ { bytes = $3; count = $4 } END { for (i in live) sum += live[i]
+		exit !(sum >= total && sum < total + 8192 && count > 20000 && bytes / count <= 8) }' truth events
+	"$RECORD" -q --log log --log-size 1M -o file "$recorded" exit 1 200000 >truth
+	"$RECORDING" log >events
+	equal "$(awk '/^log/ { print $2 }' events)" 16
+	contains "$(tail -1 events)" "end mode 2"
+}
+
+@test "--guard stops at each kind of misuse, says where, and stops nothing else" {
+	local misused fault seed
+	misused=$(fixture misused "${CC:-cc}" -O1 -g -w -o @ "$repo/fixtures/misused.c")
+	for fault in overrun-write underrun-write use-after-free-write use-after-free-read double-free; do
+		for seed in 1 2 3 4 5; do
+			run ! "$RECORD" -q --sample 1 --guard 1 --seed $seed -o file "$misused" $fault
+			contains "${output// /-}" "topleak-record:-$(sed "s,-write$,,; s,-read$,," <<<"$fault")"
+			contains "$output" "allocated at"
+			lacks "$output" "went on"
+		done
+	done 2>/dev/null
+	run -0 "$RECORD" -q --sample 1 --guard 1 -o file "$misused" none
+	equal "$output" "went on"
+	# One in two blocks: about half of the runs stop.
+	local stopped=0
+	for seed in $(seq 30); do
+		"$RECORD" -q --sample 1 --guard 2 --seed "$seed" -o file "$misused" double-free >/dev/null 2>said || true
+		! grep -q 'topleak-record: double free' said || stopped=$((stopped + 1))
+	done
+	[ $stopped -ge 6 ] && [ $stopped -le 24 ]
+	local torture loaded
+	torture=$(fixture torture "${CC:-cc}" -O1 -g -pthread -o @ "$repo/fixtures/torture.c" -ldl)
+	loaded=$(fixture loaded.so "${CC:-cc}" -O1 -shared -fPIC -o @ "$repo/fixtures/loaded.c")
+	run -0 timeout 60 "$RECORD" -q --sample 256 --guard 2 -o file "$torture" "$loaded"
+	equal "$output" fine
+}
+
+@test "--mmap: mappings of 64K and more, until they are unmapped" {
+	cat >maps.c <<-END
+		#define _GNU_SOURCE
+		#include <sys/mman.h>
+		static char *volatile kept;
+		int main(void)
+		{
+			kept = mmap(0, 1000000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			kept = mremap(kept, 1000000, 3000000, MREMAP_MAYMOVE);
+			kept = mmap(0, 500000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			munmap(kept, 500000);
+			mmap(0, 5000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			return 0;
+		}
+	END
+	"${CC:-cc}" -O1 -o maps maps.c
+	local mode
+	for mode in "--full" "--sample 4G"; do
+		# shellcheck disable=SC2086 # a mode can be two words
+		record $mode --mmap ./maps
+		equal "$(awk '/^stack/ && int($10 / 2) % 2 { print $3, $6 }' stacks | sort -k1n -k2n)" "$(printf '0 500000\n0 1000000\n3000000 3000000')"
+	done
+}

@@ -113,6 +113,63 @@ static void stack_print(uint32_t index, const struct record_stack *stack)
 		sum.temporary, sum.largest, stack->flags, frames);
 }
 
+static uint64_t number(const uint8_t **at)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	do
+		value |= (uint64_t)(**at & 127) << shift, shift += 7;
+	while (*(*at)++ & 128);
+	return value;
+}
+
+static uint64_t unzigzag(uint64_t value)
+{
+	return value >> 1 ^ -(value & 1);
+}
+
+// Prints "allocate ADDRESS SIZE STACK" and "free ADDRESS" for each event of the log, and then "log
+// CHUNKS BYTES EVENTS".
+static void log_print(void)
+{
+	const struct record_section *section = NULL;
+	uint64_t chunks = 0, events = 0, bytes = 0;
+	for (uint32_t i = 0; i < header->section_count; i++)
+		if (header->sections[i].kind == RECORD_LOG)
+			section = &header->sections[i];
+	for (uint64_t from = 0; section && from < section->used; chunks++) {
+		const struct record_chunk *chunk = at(section->offset + from, sizeof *chunk);
+		if (!chunk || chunk->magic != RECORD_CHUNK_MAGIC)
+			break;
+		const uint8_t *in = (const uint8_t *)(chunk + 1), *end = in + chunk->bytes,
+			      *used = in;
+		uint64_t address = 0, stack = 0, size_of = 0;
+		while (in < end) {
+			const uint64_t first = number(&in);
+			if ((first & 3) == RECORD_TIME)
+				continue;
+			if ((first & 3) == RECORD_ALLOCATE) {
+				stack += unzigzag(first >> 2);
+				size_of = number(&in);
+				address += unzigzag(number(&in));
+			} else {
+				address += unzigzag(first >> 2);
+			}
+			if ((first & 3) == RECORD_FREE)
+				printf("free %" PRIx64 "\n", address << 3);
+			else
+				printf("allocate %" PRIx64 " %" PRIu64 " %" PRIu64 "\n",
+					address << 3, size_of, stack);
+			used = in;
+			events++;
+		}
+		bytes += (uint64_t)(used - (const uint8_t *)(chunk + 1));
+		from += sizeof *chunk + chunk->bytes;
+	}
+	if (section)
+		printf("log %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", chunks, bytes, events);
+}
+
 int main(int argc, char **argv)
 {
 	struct stat status;
@@ -148,6 +205,7 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; (module = entry(RECORD_MODULES, i)); i++)
 		printf("module %s %u %s\n", (const char *)entry(RECORD_STRINGS, module->path),
 			module->id_size, module->closed ? "closed" : "");
+	log_print();
 	printf("end mode %u pid %u live %" PRIu64 " peak %" PRIu64 " lost %" PRIu64
 	       " status %" PRIu64 " %u\n",
 		header->mode, header->pid, header->live_bytes, header->peak_bytes,

@@ -16,6 +16,8 @@ enum code {
 	CODE_LOG_SIZE,
 	CODE_SNAPSHOT,
 	CODE_WHEN,
+	CODE_GUARD,
+	CODE_MMAP,
 	CODE_SEED,
 };
 
@@ -37,6 +39,8 @@ static const struct {
 		"rss>SIZE, live>SIZE or rate>SIZE/s: note it, or with :full go to --full"},
 	{CODE_LOG, "log", "FILE", "write every event; implies --full"},
 	{CODE_LOG_SIZE, "log-size", "BYTES", "keep no more than the last BYTES of events (1G)"},
+	{CODE_GUARD, "guard", "N", "stop at the misuse of one in N sampled blocks"},
+	{CODE_MMAP, "mmap", NULL, "record anonymous mappings of 64K and more, too"},
 	{CODE_SEED, "seed", "N", "sample the same blocks in each run"},
 	{'o', "output", "FILE",
 		"where to; %p, %h: process, host; with %p every process (topleak-record.PID)"},
@@ -161,6 +165,14 @@ static void set(int code, const char *value, struct options *ret)
 	case CODE_WHEN:
 		trigger_read(value, ret);
 		break;
+	case CODE_GUARD:
+		ret->guard = size_read("guard", value, NULL);
+		if (!ret->guard)
+			usage_error("--guard: at least 1");
+		break;
+	case CODE_MMAP:
+		ret->mappings = true;
+		break;
 	case CODE_SEED:
 		ret->seed = size_read("seed", value, NULL);
 		break;
@@ -207,4 +219,6 @@ void options_read(int argc, char **argv, struct options *ret)
 		usage_error("--pid and a program exclude each other");
 	if (ret->full && (ret->above || ret->chosen_count))
 		usage_error("--full records everything; --all-above and --all-of refine --sample");
+	if (ret->full && ret->guard)
+		usage_error("--guard needs sampled blocks, not --full or --log");
 }

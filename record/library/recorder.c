@@ -12,6 +12,7 @@
 #include "link.h"
 #include "lock.h"
 #include "log.h"
+#include "mappings.h"
 #include "memory.h"
 #include "modules.h"
 #include "real.h"
@@ -44,6 +45,7 @@ static bool start(const struct settings *settings)
 	chosen_init(settings);
 	guard_init(settings);
 	log_init(settings);
+	mappings_init(settings);
 	all_frees = settings->mode == RECORD_FULL || settings->guard || chosen_any;
 	if (all_frees)
 		recorder_free_mask = 0;
