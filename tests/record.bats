@@ -326,3 +326,26 @@ compare() {
 		equal "$(awk '/^stack/ && int($10 / 2) % 2 { print $3, $6 }' stacks | sort -k1n -k2n)" "$(printf '0 500000\n0 1000000\n3000000 3000000')"
 	done
 }
+
+@test "musl: the library built for it records to the byte, also after SIGKILL" {
+	needs musl-gcc
+	make -s -C "$repo" record CC=musl-gcc BUILD="$BATS_TEST_TMPDIR/musl"
+	musl-gcc -O1 -g -pthread -o recorded "$repo/fixtures/recorded.c"
+	RECORD=$BATS_TEST_TMPDIR/musl/topleak-record record --full ./recorded exit 3
+	compare stacks 0.001
+	musl/topleak-record -q --full -o file ./recorded kill >truth || [ $? -eq 137 ]
+	"$RECORDING" file >stacks
+	compare stacks
+	run -126 "$RECORD" ./recorded exit
+	contains "$output" "another C library"
+}
+
+@test "AArch64: the library records to the byte, under qemu" {
+	needs aarch64-linux-gnu-gcc qemu-aarch64
+	make -s -C "$repo" record CC=aarch64-linux-gnu-gcc BUILD="$BATS_TEST_TMPDIR/arm"
+	aarch64-linux-gnu-gcc -O1 -g -pthread -o recorded "$repo/fixtures/recorded.c"
+	# Both libraries record the same process, this machine's qemu itself: the later one is kept.
+	QEMU_LD_PREFIX=/usr/aarch64-linux-gnu record --full qemu-aarch64 \
+		-E LD_PRELOAD="$BATS_TEST_TMPDIR/arm/libtopleak-record.so" ./recorded exit
+	compare stacks
+}

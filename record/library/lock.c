@@ -3,10 +3,12 @@
 #include "base.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+// linux/futex.h, which not every compiler's headers have.
+enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 // 0: free, 1: taken, 2: taken, and somebody waits.
 static uint32_t locks[LOCK_COUNT];

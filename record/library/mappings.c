@@ -61,6 +61,7 @@ EXPORT void *mmap(void *start, size_t size, int protection, int flags, int file,
 	return mapped;
 }
 
+#ifdef __GLIBC__ // musl has one name for both
 EXPORT void *mmap64(void *start, size_t size, int protection, int flags, int file, off_t offset)
 {
 	void *mapped = (void *)syscall(SYS_mmap, start, size, protection, flags, file, offset);
@@ -68,6 +69,7 @@ EXPORT void *mmap64(void *start, size_t size, int protection, int flags, int fil
 		mapping_note(mapped, size, CURSOR_HERE());
 	return mapped;
 }
+#endif
 
 EXPORT int munmap(void *start, size_t size)
 {

@@ -55,8 +55,11 @@ void real_find_prefixed(const char *prefix, struct allocator *ret)
 {
 	find(prefix, "calloc", &ret->calloc);
 	find(prefix, "realloc", &ret->realloc);
-	find(prefix, "aligned_alloc", &ret->memalign);
 	find(prefix, "memalign", &ret->memalign);
+#ifndef __GLIBC__
+	// musl's memalign calls aligned_alloc by that name, and so the library's.
+	find(prefix, "aligned_alloc", &ret->memalign);
+#endif
 	find(prefix, "posix_memalign", &ret->posix_memalign);
 	find(prefix, "malloc_usable_size", &ret->usable);
 	find(prefix, "free", &ret->free);
