@@ -277,18 +277,9 @@ static uint64_t reserve_end(const struct heap *heap, uint64_t address)
 {
 	const uint64_t most = heap->word == 8 ? (uint64_t)64 << 20 : (uint64_t)1 << 20;
 	const uint64_t start = address & ~(most - 1);
-	const struct heap_region *region;
-	size_t low = 0, high = heap->region_count;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (heap->regions[middle].end <= start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	region = &heap->regions[low];
-	return low < heap->region_count && region->kind == HEAP_ARENA &&
-			       (region->start & ~(most - 1)) == start
+	const size_t index = heap_region_behind(heap, start);
+	return index < heap->region_count && heap->regions[index].kind == HEAP_ARENA &&
+			       (heap->regions[index].start & ~(most - 1)) == start
 		       ? start + most
 		       : address;
 }
