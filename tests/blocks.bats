@@ -85,6 +85,18 @@ musl() {
 	done
 }
 
+@test "Go: every object, and no other" {
+	local program seed=${SEED:-$RANDOM} core
+	needs go
+	mkdir -p "$fixtures/go"
+	program=$(fixture keeper.go.program env GO111MODULE=off GOFLAGS= GOCACHE="$fixtures/go" go build -o @ "$repo/fixtures/keeper.go")
+	echo "# SEED=$seed" >&3
+	rm -f "$fixtures/keeper.go.core"
+	core=$(fixture keeper.go.core dump -k @ env GOTRACEBACK=crash "$program" @.dump "$seed")
+	go-objects "$core.dump" >"$core.list"
+	right "$core" -a go
+}
+
 # lost NAME LIBRARY: what nothing reaches, under another allocator
 lost() {
 	local path core tool=${TOPLEAK%/*}/test-lost

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "alloc/golang.h"
 #include "alloc/jemalloc.h"
 #include "alloc/mimalloc.h"
 #include "alloc/musl.h"
@@ -13,7 +14,7 @@
 typedef bool walker(const struct walker_input *input, struct slabs *slabs);
 
 static walker *const walkers[] = {
-	jemalloc_walk, tcmalloc_walk, mimalloc_walk, pymalloc_walk, musl_walk};
+	jemalloc_walk, tcmalloc_walk, mimalloc_walk, pymalloc_walk, musl_walk, golang_walk};
 
 bool walkers_find(const struct walker_input *input, struct slabs *ret)
 {
