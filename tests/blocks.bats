@@ -50,6 +50,24 @@ histories() {
 # Where an aligned block begins in a larger one is known to nobody but its owner.
 @test "mimalloc: every block in use, and no other" { histories mimalloc libmimalloc.so -i; }
 
+@test "glibc: every block in use, and no other but the caches of the threads that live" {
+	local seed=${SEED:-$RANDOM}
+	echo "# SEED=$seed" >&3
+	rm -f "$fixtures/keeper.glibc.core"
+	right "$(fixture keeper.glibc.core dump -k @ "$(keeper)" @.list "$seed" 4 20000)" -x 4
+	contains "$(<"$BATS_TEST_TMPDIR/said")" "glibc: "
+}
+
+@test "glibc, 64 bit, big endian: s390x" {
+	local program seed=${SEED:-$RANDOM}
+	needs s390x-linux-gnu-gcc qemu-s390x
+	program=$(fixture keeper.s390x s390x-linux-gnu-gcc -O1 -static -DWRAP -pthread -o @ "$repo/fixtures/keeper.c" \
+		-Wl,--wrap={malloc,calloc,realloc,memalign,aligned_alloc,posix_memalign,free})
+	echo "# SEED=$seed" >&3
+	rm -f "$fixtures/keeper.s390x.core"
+	right "$(fixture keeper.s390x.core dump -k @ "$(command -v qemu-s390x)" "$program" @.list "$seed" 4 6000)" -x 4
+}
+
 # musl NAME OPTION...: histories of a program for musl
 musl() {
 	local program seed=${SEED:-$RANDOM} history
@@ -133,5 +151,49 @@ lost() {
 	for share in 2 3 5 9 50; do
 		head -c $(($(stat -c %s "$core") * (share - 1) / share)) "$core" >"$cut"
 		limited "$blocks" "$cut" >/dev/null 2>&1
+	done
+}
+
+# The layouts of other versions, as their sources have them.
+versions=("jemalloc 5.0" "jemalloc 5.2" "jemalloc 5.3" "mimalloc 2.0.7" "mimalloc 2.0.7-secure" "mimalloc 2.0.9"
+	"mimalloc 2.0.9-secure" "mimalloc 2.1.7" "mimalloc 2.1.7-secure" "mimalloc 2.2.4" "pymalloc 3.9" "pymalloc 3.11"
+	"go 1.19" "go 1.21" "go 1.22" "musl 1.2.3")
+
+@test "layouts of other versions: every block in use, and no other" {
+	local core=$BATS_TEST_TMPDIR/core version
+	for version in "${versions[@]}"; do
+		echo "$version"
+		# shellcheck disable=SC2086 # words
+		mkslabs "$core" $version >"$core.list"
+		"$blocks" "$core" >"$core.found" 2>"$core.said"
+		compare-blocks "$core.found" "$core.list"
+		contains "$(<"$core.said")" "${version%% *}: "
+		contains "$(<"$core.said")" "damaged 0"
+		contains "$(<"$core.said")" "broken lists 0"
+	done
+}
+
+@test "damage at random: nothing crashes or hangs" {
+	local core=$BATS_TEST_TMPDIR/core version seed=${SEED:-$RANDOM} i
+	echo "# SEED=$seed" >&3
+	for version in "${versions[@]}"; do
+		# shellcheck disable=SC2086 # words
+		mkslabs "$core" $version >/dev/null
+		for ((i = 0; i < 12; i++)); do
+			damage "$core" "$core.damaged" $((seed + i))
+			limited "$blocks" "$core.damaged" >"$core.found" 2>"$core.said" || { echo "$version: SEED=$((seed + i))" && cat "$core.said" && false; }
+		done
+	done
+}
+
+@test "two types of one size that are made in turn: as many as there are, and their bytes" {
+	local name core
+	for name in jemalloc:libjemalloc.so.2 tcmalloc:libtcmalloc_minimal.so.4 mimalloc:libmimalloc.so; do
+		allocator "${name#*:}" >/dev/null
+		core=$(fixture "turns.${name%%:*}.core" dump -k @ env LD_PRELOAD="$(allocator "${name#*:}")" \
+			"$(fixture turns "${CXX:-c++}" -O1 -o @ "$repo/fixtures/turns.cpp")")
+		topleak -0 --types -ojson -n 50 "$core"
+		is '[.types[] | select(.name == "A" or .name == "B" or .name == "C")] | length == 3 and
+			all(.[]; .size == 80 and .count >= 50000 and .count < 50010 and (.bytes - 4000000 | fabs) < 1000)'
 	done
 }

@@ -21,7 +21,9 @@ static void region_print(const struct heap *heap, const struct lookup *lookup, c
 			continue;
 		const uint64_t address = region_address(region, slot);
 		const uint64_t limit = next < end ? region_address(region, next) : region->end;
-		printf("%" PRIx64 " %" PRIx64 "\n", address, limit - region->slack - address);
+		// A mapping ends with its block.
+		const unsigned slack = next == end && region->kind == HEAP_MAPPED ? 0 : region->slack;
+		printf("%" PRIx64 " %" PRIx64 "\n", address, limit - slack - address);
 	}
 }
 

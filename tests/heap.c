@@ -69,7 +69,7 @@ static void chunks_print(const struct heap *heap)
 		for (size_t k = 0; k < region_slots(region); k++)
 			if (heap_is_used(heap, region->slot + k)) {
 				printf("%s\"0x%" PRIx64 "\"", comma,
-					region_address(region, region->slot + k) - region->lead);
+					region_address(region, region->slot + k) - 2 * heap->word);
 				comma = ",";
 			}
 	}
