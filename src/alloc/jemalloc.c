@@ -154,7 +154,8 @@ static bool leaf_recognize(struct finder *finder, const struct tree *tree, uint6
 	for (uint64_t i = 0; i < elements && seen < LEAF_SAMPLE;) {
 		const unsigned char *bytes;
 		uint64_t stop;
-		if (!image_has_data(finder->input->image, address + 8 * i, end, &stop)) {
+		// Most of what is no leaf is known by its first words.
+		if (i > 0 && !image_has_data(finder->input->image, address + 8 * i, end, &stop)) {
 			i = (stop - address + 7) / 8;
 			continue;
 		}
