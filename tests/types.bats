@@ -674,6 +674,7 @@ plain_rows() {
 	topleak -0 --types -n 100 "$core"
 	equal "$(plain_rows)" '600 4384 (no type) 4384 bytes, -> on_expire @+4240
 1500 608 (no type) 608 bytes, held by -> on_retry +8
+1000 448 (no type) 448 bytes, held by 4016 bytes
 2000 144 (no type) 144 bytes, value of the_owner @+96
 700 320 (no type) 320 bytes
 1500 112 (no type) 112 bytes, text "session:..." @+0

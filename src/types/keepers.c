@@ -19,6 +19,11 @@
 #define FOUND_OF_ONE 16
 #define FILTER_BITS 17
 #define MOST 50
+// A pointer into so many bytes at the beginning of a block is one to it: what begins with a header
+// of its own, as strings often do, is pointed at behind that.
+#define HEAD_SIZE 16
+// Places in arrays differ.
+#define OFFSET_ANY UINT64_MAX
 #define BEGINNING ((size_t)OFFSET_MAX + 8)
 
 enum keeper_kind { KEEPER_OBJECT, KEEPER_BLOCK, KEEPER_VARIABLE };
@@ -27,7 +32,7 @@ enum keeper_kind { KEEPER_OBJECT, KEEPER_BLOCK, KEEPER_VARIABLE };
 struct keeper {
 	enum keeper_kind kind;
 	uint64_t what;	 // the word; the size; the address
-	uint64_t offset; // in the object or the block
+	uint64_t offset; // in the object or the block; OFFSET_ANY: at several
 };
 
 struct found {
@@ -52,23 +57,26 @@ struct search {
 	pthread_mutex_t lock; // for what is found
 };
 
+// The same for all addresses in the head of a block.
 static size_t filter_bit(uint64_t address)
 {
-	return (size_t)((address >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FILTER_BITS));
+	return (size_t)((address / HEAD_SIZE) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FILTER_BITS));
 }
 
+// The block that value points at the head of.
 static struct wanted *wanted_find(const struct search *search, uint64_t value)
 {
 	size_t low = 0, high = search->count;
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
-		if (search->list[middle].address < value)
+		if (search->list[middle].address <= value)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < search->count && search->list[low].address == value ? &search->list[low]
-									 : NULL;
+	// The last one that is not behind it. The filter knows none that crosses a multiple.
+	return low > 0 && value - search->list[low - 1].address < HEAD_SIZE ? &search->list[low - 1]
+									    : NULL;
 }
 
 // What has the word at address; false: nothing that says more.
@@ -118,7 +126,7 @@ static void piece_search(
 	const struct image_info *info = image_info(search->groups->image);
 	const unsigned word = info->word_size;
 	const uint64_t first = search->list[0].address;
-	const uint64_t length = search->list[search->count - 1].address - first + 1;
+	const uint64_t length = search->list[search->count - 1].address - first + HEAD_SIZE;
 	(void)thread;
 	(void)parts;
 	for (size_t at = 0; at + word <= view->size; at += word) {
@@ -193,23 +201,22 @@ static bool keeper_say(struct groups *groups, const struct keeper *keeper, struc
 	const bool outside = keeper->kind == KEEPER_BLOCK;
 	const struct identity identity =
 		outside ? (struct identity){0} : names_identify(groups->names, keeper->what);
-	char *name = NULL;
+	char *name = NULL, place[32] = "";
 	int length;
 	if (!outside && identity.module == NULL)
 		return true;
+	if (keeper->offset != OFFSET_ANY)
+		snprintf(place, sizeof place, " +%" PRIu64, keeper->offset);
 	if (outside) {
-		length = asprintf(&rule->text, "held by %" PRIu64 " bytes +%" PRIu64, keeper->what,
-			keeper->offset);
+		length = asprintf(&rule->text, "held by %" PRIu64 " bytes%s", keeper->what, place);
 	} else if (identity.type == IDENTITY_CLASS) {
-		length = asprintf(
-			&rule->text, "held by %s +%" PRIu64, identity.name, keeper->offset);
+		length = asprintf(&rule->text, "held by %s%s", identity.name, place);
 	} else {
 		name = type_name_pointer(&identity, keeper->what, OFFSET_DEEP);
 		const char *bare = name != NULL && strncmp(name, "-> ", 3) == 0 ? name + 3 : name;
 		length = keeper->kind == KEEPER_VARIABLE
 				 ? asprintf(&rule->text, "held by %s", bare)
-				 : asprintf(&rule->text, "held by %s +%" PRIu64, name,
-					   keeper->offset);
+				 : asprintf(&rule->text, "held by %s%s", name, place);
 	}
 	free(name);
 	if (length < 0) {
@@ -222,28 +229,45 @@ static bool keeper_say(struct groups *groups, const struct keeper *keeper, struc
 	return rule->module != NULL;
 }
 
-// Of what was found of one group, sorted by keeper: the one that most samples have, and of these
-// what has a name.
-static bool group_settle(struct groups *groups, const struct found *found, size_t count)
+// Whether what comes next is another keeper; at any offset: of another kind, or another what.
+static bool keeper_ends(const struct keeper *keeper, const struct keeper *next, bool any)
 {
-	struct ruling *ruling = &groups->rulings[found->group];
-	const unsigned all = (unsigned)__builtin_popcount(ruling->left);
-	const struct keeper *best = NULL;
+	return any ? keeper->kind != next->kind || keeper->what != next->what
+		   : keeper_compare(keeper, next) != 0;
+}
+
+// Of what was found of one group, sorted by keeper: the one that most samples have, and of these
+// what has a name. False if there is none.
+static bool keeper_choose(const struct groups *groups, const struct found *found, size_t count,
+	bool any, struct keeper *ret)
+{
+	const unsigned all = (unsigned)__builtin_popcount(groups->rulings[found->group].left);
 	unsigned most = 0;
 	for (size_t first = 0, end; first < count; first = end) {
 		const struct keeper *keeper = &found[first].keeper;
-		unsigned samples = 0;
-		for (end = first; end < count && keeper_compare(&found[end].keeper, keeper) == 0;
+		uint32_t samples = 0;
+		for (end = first; end < count && !keeper_ends(keeper, &found[end].keeper, any);
 			end++)
-			samples += end == first || found[end].sample != found[end - 1].sample;
+			samples |= UINT32_C(1) << found[end].sample;
+		const unsigned have = (unsigned)__builtin_popcount(samples);
 		// One with a name is better.
-		const unsigned weight = samples + (keeper->kind == KEEPER_BLOCK ? 0 : SAMPLES);
-		if (samples * 100 >= all * MOST && weight > most) {
-			most = weight;
-			best = keeper;
-		}
+		const unsigned weight = have + (keeper->kind == KEEPER_BLOCK ? 0 : SAMPLES);
+		if (have * 100 < all * MOST || weight <= most)
+			continue;
+		most = weight;
+		*ret = *keeper;
+		if (any && keeper->kind != KEEPER_VARIABLE)
+			ret->offset = OFFSET_ANY;
 	}
-	return best == NULL || keeper_say(groups, best, ruling);
+	return most > 0;
+}
+
+static bool group_settle(struct groups *groups, const struct found *found, size_t count)
+{
+	struct keeper keeper;
+	return (!keeper_choose(groups, found, count, false, &keeper) &&
+		       !keeper_choose(groups, found, count, true, &keeper)) ||
+	       keeper_say(groups, &keeper, &groups->rulings[found->group]);
 }
 
 static bool search_settle(struct search *search)
