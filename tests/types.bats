@@ -674,6 +674,7 @@ plain_rows() {
 	topleak -0 --types -n 100 "$core"
 	equal "$(plain_rows)" '600 4384 (no type) 4384 bytes, -> on_expire @+4240
 1500 608 (no type) 608 bytes, held by -> on_retry +8
+600 1504 (no type) 1504 bytes
 1000 448 (no type) 448 bytes, held by 4016 bytes
 2000 144 (no type) 144 bytes, value of the_owner @+96
 700 320 (no type) 320 bytes
@@ -682,6 +683,7 @@ plain_rows() {
 750 112 (no type) 112 bytes, -> node_kind @+88
 1500 32 -> on_retry @+0'
 	contains "$output" " 300    4384 "
+	lacks "$output" main_arena
 	# What is free is in no row.
 	lacks "$output" "2048"
 	local expected=$output

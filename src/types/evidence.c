@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "types/remains.h"
+
 // How deep objects lie inside each other, at most.
 #define DEPTH_MAX 8
 // Fewer objects than this are not said to lie inside others because of where they are.
@@ -13,8 +15,11 @@ enum { RANK_NONE, RANK_UNNAMED, RANK_NEAR, RANK_SYMBOL, RANK_CLASS };
 
 // ---- names
 
-static unsigned entry_rank(const struct entry *entry)
+static unsigned entry_rank(const struct image *image, const struct entry *entry)
 {
+	if (entry->type != IDENTITY_CLASS && entry->module != NULL &&
+		address_is_bin(image, entry->hits->value))
+		return RANK_NONE;
 	switch (entry->type) {
 	case IDENTITY_CLASS:
 		return RANK_CLASS;
@@ -29,7 +34,8 @@ static unsigned entry_rank(const struct entry *entry)
 	return RANK_UNNAMED;
 }
 
-static bool entries_identify(struct evidence *evidence, struct names *names, struct error *err)
+static bool entries_identify(struct evidence *evidence, const struct image *image,
+	struct names *names, struct error *err)
 {
 	const struct survey_result *pass = evidence->pass;
 	for (uint32_t i = 0; i < pass->count; i++) {
@@ -44,7 +50,7 @@ static bool entries_identify(struct evidence *evidence, struct names *names, str
 		};
 		if (identity.name != NULL && (entry->name = strdup(identity.name)) == NULL)
 			return error_memory(err);
-		entry->rank = entry_rank(entry);
+		entry->rank = entry_rank(image, entry);
 	}
 	return true;
 }
@@ -97,7 +103,9 @@ static bool fact_is_claim(const struct evidence *evidence, const struct fact *fa
 	const uint32_t other = fact_other(fact);
 	return fact_type(fact) == FACT_INNER && other != NO_ID && other != fact_id(fact) &&
 	       fact_offset(fact) <= OFFSET_MAX &&
-	       evidence->entries[fact_id(fact)].rank >= RANK_SYMBOL &&
+	       evidence->entries[fact_id(fact)].rank > evidence->entries[other].rank &&
+	       (evidence->entries[fact_id(fact)].rank >= RANK_SYMBOL ||
+		       evidence->entries[other].rank == RANK_NONE) &&
 	       evidence->entries[other].rank < RANK_SYMBOL;
 }
 
@@ -294,14 +302,14 @@ static void entries_cut_chains(struct evidence *evidence)
 	}
 }
 
-bool evidence_init(struct evidence *evidence, const struct survey_result *pass, struct names *names,
-	struct error *err)
+bool evidence_init(struct evidence *evidence, const struct image *image,
+	const struct survey_result *pass, struct names *names, struct error *err)
 {
 	*evidence = (struct evidence){.pass = pass};
 	evidence->entries = calloc((size_t)pass->count + 1, sizeof *evidence->entries);
 	if (evidence->entries == NULL)
 		return error_memory(err);
-	if (!entries_identify(evidence, names, err) || !opens_gather(evidence, err)) {
+	if (!entries_identify(evidence, image, names, err) || !opens_gather(evidence, err)) {
 		evidence_deinit(evidence);
 		return false;
 	}

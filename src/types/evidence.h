@@ -29,7 +29,7 @@ struct entry {
 	const struct module *module;
 	uint64_t offset; // of the vtable pointer in the object, or in the symbol
 	// How much it tells of an object: the greatest names it.
-	unsigned rank;
+	unsigned rank; // 0: it names nothing
 	size_t first_open, open_count;
 	uint64_t elements;	  // chained hits behind others of the same value
 	struct distance element;  // between chained hits in one chunk
@@ -50,8 +50,8 @@ struct evidence {
 };
 
 // pass must live as long.
-bool evidence_init(struct evidence *evidence, const struct survey_result *pass, struct names *names,
-	struct error *err);
+bool evidence_init(struct evidence *evidence, const struct image *image,
+	const struct survey_result *pass, struct names *names, struct error *err);
 void evidence_deinit(struct evidence *evidence);
 
 // Whether the words before objects without a known chunk agree that they are headers of malloc.

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/escape.h"
 #include "names/rtti.h"
+#include "types/remains.h"
 
 void teller_init(struct teller *teller, const struct image *image, const struct names *names)
 {
@@ -61,6 +62,8 @@ static enum telling_kind word_kind(const struct teller *teller, uint64_t word)
 		free(rtti.type);
 		return TELLING_CLASS;
 	}
+	if (address_is_bin(teller->image, word))
+		return TELLING_NONE;
 	if ((range->flags & (PF_X | PF_W)) != 0)
 		return TELLING_POINTER;
 	return module_writes(&teller->modules->list[range->module], word) ? TELLING_POINTER

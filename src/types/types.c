@@ -393,7 +393,7 @@ static bool structs_report(struct builder *builder)
 	for (uint32_t i = 0; i < builder->evidence.pass->count; i++) {
 		const struct entry *entry = &builder->evidence.entries[i];
 		if (entry->type != IDENTITY_CLASS && entry->type != IDENTITY_CONSTRUCTION &&
-			entry->module != NULL && !struct_report(builder, entry))
+			entry->module != NULL && entry->rank > 0 && !struct_report(builder, entry))
 			return false;
 	}
 	return true;
@@ -432,7 +432,7 @@ bool types_find(const struct image *image, struct names *names, const struct sur
 	struct builder builder = {.image = image, .names = names, .result = ret, .err = err};
 	*ret = (struct types_result){0};
 	ret->lower = info->bytes_present < info->bytes_saved || info->headers_missing > 0;
-	bool ok = evidence_init(&builder.evidence, pass, names, err);
+	bool ok = evidence_init(&builder.evidence, image, pass, names, err);
 	if (ok) {
 		ok = classes_report(&builder) && structs_report(&builder);
 		evidence_deinit(&builder.evidence);
