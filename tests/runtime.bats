@@ -186,6 +186,37 @@ node_dump() {
 	is '.totals.named_bytes <= .totals.heap_bytes'
 }
 
+# go_core: of fixtures/objects.go, stripped; CORE.truth is what the Go runtime says
+go_core() {
+	needs go
+	local program
+	program=$(HOME=${HOME:-/root} fixture objects.go.program go build -trimpath -ldflags "-s -w" -o @ "$repo/fixtures/objects.go")
+	fixture objects.go.core dump -k @ sh -c "exec '$program' 50000 >@.truth"
+}
+
+@test "go: what its runtime says of allocations, by type, in a stripped program" {
+	local core reader
+	reader=$(reader)
+	core=$(go_core)
+	"$reader" "$core" >"$BATS_TEST_TMPDIR/got"
+	# Keys of maps are strings, too, and made elsewhere.
+	differ="string (all) [200]int64"
+	compare "$core.truth" "$BATS_TEST_TMPDIR/got" 40
+	awk -F '\t' 'FNR == NR { if ($5 != "" && !/stacks of/) { count += $1; bytes += $2 } next }
+		$3 == "(all)" { c = count - $1; b = bytes - $2; exit c * c > 1e-6 * $1 * $1 || b * b > 1e-6 * $2 * $2 }' \
+		"$BATS_TEST_TMPDIR/got" "$core.truth"
+}
+
+@test "go: the same types in the table, and nothing of the program's own data" {
+	needs jq
+	local core
+	core=$(go_core)
+	topleak -0 --types -n 100000 -ojson "$core"
+	is '[.types[] | select(.kind == "object" and (.module | startswith("go 1."))) | {(.name): .count}] | add |
+		.["main.Order"] == 50000 and .["main.Circle"] == 25000 and .["[]main.Item"] == 50000'
+	is '[.types[] | select(.kind != "object" and .module == "objects.go.program")] | length == 0'
+}
+
 @test "a dump without such a runtime has no row of one" {
 	needs jq
 	topleak -0 --types -n 100000 -ojson "$(leak_core)"

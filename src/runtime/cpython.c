@@ -397,11 +397,10 @@ static const struct shape *shape_find(struct worker *worker, uint64_t address)
 
 // ---- sizes
 
-// Bytes at an address that a segment has, which are the object's then; 0 if it has not.
+// Bytes at an address that the dump has, which are the object's then; 0 if it has not.
 static uint64_t block_size(const struct worker *worker, uint64_t address, uint64_t size)
 {
-	const struct image_segment *segment = image_segment_at(worker->scan->image, address);
-	if (segment == NULL || segment->size - (address - segment->address) < size)
+	if (worker_block(worker, address, size) != size)
 		return 0;
 	worker_own(worker, address);
 	return size;
@@ -754,11 +753,10 @@ static bool python_find(
 	struct exports exports;
 	uint64_t type_type = 0;
 	bool threaded = false;
-	if (exports_init(&exports, reader, module)) {
-		if (!exports_find(&exports, reader, "PyType_Type", NULL, &type_type))
-			return false;
-	} else if (strstr(module->name, "python3") == NULL ||
-		   (type_type = type_type_search(scan, reader, module)) == 0)
+	if ((!exports_init(&exports, reader, module) ||
+		    !exports_find(&exports, reader, "PyType_Type", NULL, &type_type)) &&
+		(strstr(module->name, "python3") == NULL ||
+			(type_type = type_type_search(scan, reader, module)) == 0))
 		return false;
 	char name[48];
 	const unsigned minor = process_version(scan, module, &threaded);

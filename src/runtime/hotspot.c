@@ -20,7 +20,8 @@
 
 #define THREADS_LIST_MAX 65536
 #define FLAGS_MAX 16384
-#define REGIONS_MAX (UINT64_C(1) << 24)
+#define REGIONS_MAX (UINT64_C(1) << 20)
+#define GRANULES_MAX (UINT64_C(1) << 24)
 #define CLASS_NAME_MAX 1024
 #define SHAPES ((size_t)1 << 14)
 
@@ -280,7 +281,7 @@ static bool z_find(struct runtime_scan *scan, struct reader *reader, uint64_t he
 	// The number of granules is the map's first word.
 	const uint64_t count = map != 0 ? reader_word(reader, map) : 0;
 	uint64_t last = 0;
-	if (list == 0 || base == 0 || count == 0 || count > REGIONS_MAX)
+	if (list == 0 || base == 0 || count == 0 || count > GRANULES_MAX)
 		return false;
 	for (uint64_t i = 0; i < count && !scan->lost; i++) {
 		unsigned char bytes[8];

@@ -84,7 +84,7 @@ struct runtime_ops {
 	void (*walk)(struct worker *worker, const struct piece *piece);
 };
 
-extern const struct runtime_ops cpython_ops, hotspot_ops, v8_ops;
+extern const struct runtime_ops cpython_ops, hotspot_ops, v8_ops, go_ops;
 
 // Add memory, cut into pieces if cut is set. False: no memory (scan->lost is set).
 bool scan_add(struct runtime_scan *scan, uint64_t start, uint64_t end, uint32_t kind, bool cut);
@@ -102,6 +102,11 @@ bool worker_load(struct worker *worker, uint64_t start, uint64_t end);
 // Numbers, from the window if they are in it.
 uint64_t worker_word(struct worker *worker, uint64_t address);
 uint32_t worker_u32(struct worker *worker, uint64_t address);
+
+// Of so many bytes from address on, those that the dump has. Segments can follow on each other.
+uint64_t image_present(const struct image *image, uint64_t address, uint64_t size);
+// size, if the dump has all these bytes, or else 0.
+uint64_t worker_block(const struct worker *worker, uint64_t address, uint64_t size);
 
 // An object was found.
 void worker_found(struct worker *worker, uint32_t type, uint64_t address, uint64_t size);

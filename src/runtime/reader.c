@@ -6,9 +6,10 @@
 
 #include "base/bytes.h"
 
-#define LINE_SIZE ((size_t)4096)
-// 8 MiB of lines: objects that point at each other were mostly made at about the same time.
-#define LINE_COUNT ((size_t)2048)
+#define LINE_SIZE ((size_t)512)
+// 8 MiB of short lines: objects that point at each other were mostly made at about the same time,
+// but not all of them.
+#define LINE_COUNT ((size_t)16384)
 #define NO_LINE UINT64_MAX
 
 bool reader_init(struct reader *reader, const struct image *image)

@@ -13,7 +13,7 @@
 #define PIECES_MAX ((size_t)1 << 26)
 #define THREADS_MAX 64
 
-static const struct runtime_ops *const readers[] = {&cpython_ops, &hotspot_ops, &v8_ops};
+static const struct runtime_ops *const readers[] = {&cpython_ops, &hotspot_ops, &v8_ops, &go_ops};
 
 // ---- pieces
 
@@ -199,6 +199,25 @@ uint32_t worker_u32(struct worker *worker, uint64_t address)
 {
 	const unsigned char *bytes = window_at(worker, address, 4);
 	return bytes != NULL ? load_u32(bytes, ORDER_LITTLE) : reader_u32(&worker->reader, address);
+}
+
+uint64_t image_present(const struct image *image, uint64_t address, uint64_t size)
+{
+	uint64_t done = 0;
+	while (done < size) {
+		const struct image_segment *segment = image_segment_at(image, address + done);
+		const uint64_t skipped =
+			segment != NULL ? address + done - segment->address : UINT64_MAX;
+		if (segment == NULL || segment->present <= skipped)
+			break;
+		done += min_u64(segment->present - skipped, size - done);
+	}
+	return done;
+}
+
+uint64_t worker_block(const struct worker *worker, uint64_t address, uint64_t size)
+{
+	return image_present(worker->scan->image, address, size) == size ? size : 0;
 }
 
 static struct type_tally *tally_at(struct worker *worker, uint32_t type)

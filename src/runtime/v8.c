@@ -584,12 +584,6 @@ static uint64_t object_size(
 
 // ---- what belongs to an object
 
-static uint64_t block_size(const struct worker *worker, uint64_t address, uint64_t size)
-{
-	const struct image_segment *segment = image_segment_at(worker->scan->image, address);
-	return segment != NULL && segment->size - (address - segment->address) >= size ? size : 0;
-}
-
 // An array that belongs to one object alone: its elements, its properties, its table. It is counted
 // to that, and no longer for itself. Arrays that are copied when they are written to, and shared
 // until then, have a map of their own; plain is the map of others.
@@ -606,7 +600,7 @@ static uint64_t part_claim(struct worker *worker, uint64_t part, uint64_t plain)
 		return 0;
 	const struct shape shape = *found;
 	const uint64_t size = object_size(worker, &shape, part - 1, &is_free);
-	if (size <= 16 || is_free || block_size(worker, part - 1, size) == 0)
+	if (size <= 16 || is_free || worker_block(worker, part - 1, size) == 0)
 		return 0;
 	worker_correct(worker, shape.type, -1, -(int64_t)size);
 	return size;
@@ -653,7 +647,8 @@ static void object_tell(
 		if (shape->instance == v8->js_map || shape->instance == v8->set)
 			size += part_claim(worker, worker_word(worker, address + v8->table), plain);
 		if (shape->instance == v8->array_buffer)
-			size += block_size(worker, worker_word(worker, address + v8->buffer_store),
+			size += worker_block(worker,
+				worker_word(worker, address + v8->buffer_store),
 				worker_word(worker, address + v8->buffer_length));
 	}
 	worker_found(worker, type, address, size);
@@ -690,7 +685,7 @@ static uint64_t object_find(struct worker *worker, uint64_t address, uint64_t ma
 	bool is_free;
 	const uint64_t size = object_size(worker, &shape, address, &is_free);
 	open_close(worker, address);
-	if (size == 0 || !is_in_page(address, size) || block_size(worker, address, size) == 0) {
+	if (size == 0 || !is_in_page(address, size) || worker_block(worker, address, size) == 0) {
 		own->open = address;
 		own->open_type = shape.type;
 		return 0;

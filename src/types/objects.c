@@ -16,11 +16,10 @@ static enum site site_at(const struct places *places, uint64_t address)
 	case PLACE_ARENA:
 	case PLACE_BLOCKS:
 		return SITE_HEAP;
-	case PLACE_STACK:
-		return SITE_STACK;
 	case PLACE_MODULE:
 		return SITE_DATA;
 	case PLACE_ANON:
+	case PLACE_STACK: // memory around the stack of a goroutine
 		break;
 	}
 	return SITE_ANON;
