@@ -50,7 +50,7 @@ texts() {
 
 @test "occurrences may overlap" {
 	printf 'aaaa' >"$core"
-	topleak -0 -r --find aa "$core"
+	topleak -0 -r --exact --find aa "$core"
 	equal "${lines[0]}" '"aa" : 3'
 	equal "$(texts)" '3 "aaaa"'
 }
@@ -61,31 +61,31 @@ texts() {
 		{ vaddr => 0x3000, bytes => "dle" },
 		{ vaddr => 0x103c, bytes => "dle\0\0needl" },
 		{ vaddr => 0x5000, bytes => "e\0\0needle" }]'
-	topleak -0 --find needle "$core"
+	topleak -0 --exact --find needle "$core"
 	equal "$output" '"needle" : 3
         3  0x0000000000001001  "needle"'
 }
 
 @test "a pattern of 10 kB, and of one byte" {
 	perl -e 'print "x" x 300_000, "q" . "ab" x 5000, "\0", "z"' >"$core"
-	topleak -0 -r --find "q$(perl -e 'print "ab" x 5000')" "$core"
+	topleak -0 -r --exact --find "q$(perl -e 'print "ab" x 5000')" "$core"
 	contains "${lines[0]}" ' : 1'
 	contains "${lines[1]}" '0x00000000000493e0  ..."'
-	topleak -0 -r --find z "$core"
+	topleak -0 -r --exact --find z "$core"
 	equal "$output" '"z" : 1
         1  0x000000000004baf2  "z"'
 }
 
 @test "at most 120 bytes around are shown, whole characters, and a cut is marked" {
 	perl -e 'print "\0", "a" x 119, "\xc3\xa4", "b" x 119, "NEEDLE", "c" x 120, "\0NEEDLE", "\xc3\xa4" x 61, "\0"' >"$core"
-	topleak -0 -r --find NEEDLE "$core"
+	topleak -0 -r --exact --find NEEDLE "$core"
 	equal "$(texts)" "1 \"NEEDLE$(perl -e 'print "\xc3\xa4" x 60')\"...
 1 ...\"$(perl -e 'print "b" x 119, "NEEDLE", "c" x 120')\""
 }
 
 @test "--ignore-case: texts that differ in case only are one, shown as at the lowest address" {
 	printf 'Get /A\0GET /a\0get /b\0' >"$core"
-	topleak -0 -r --ignore-case --find get "$core"
+	topleak -0 -r --ignore-case --exact --find get "$core"
 	equal "$output" '"get" : 3
         2  0x0000000000000000  "Get /A"
         1  0x000000000000000e  "get /b"'
@@ -129,29 +129,105 @@ texts() {
 	needs strings
 	local file
 	for file in "$(der)" "$TOPLEAK"; do
-		topleak -0 -r --strings -n 100000 -m 16M "$file"
-		equal "$(texts | sed 's/\\\(["\\]\)/\1/g; s/\\t/\t/g; s/^\([0-9]*\) "\(.*\)"$/\1 \2/')" \
-			"$(strings -a -n 8 "$file" | cut -c1-4096 | sort | uniq -c | sed 's/^ *//' | sort -k1,1nr -k2)"
+		# Bytes of code make UTF-8 and Latin-1 here and there: without them.
+		LC_ALL=C tr '\200-\377' '\0' <"$file" >"$core"
+		topleak -0 -r --exact --strings -n 100000 -m 16M "$core"
+		equal "$(grep -v '  u"' <<<"$output" | sed -n 's/^ *\([0-9]*\)  0x[0-9a-f]*  /\1 /p' | sed 's/\\\(["\\]\)/\1/g; s/\\t/\t/g; s/^\([0-9]*\) "\(.*\)"$/\1 \2/')" \
+			"$(strings -a -n 8 "$core" | cut -c1-4096 | sort | uniq -c | sed 's/^ *//' | sort -k1,1nr -k2)"
 	done
 }
 
 @test "strings cross chunks and segments; long ones are cut when shown" {
 	perl -e 'print "\0", "long" x 200_000, "\0", "longlong"' >"$core"
-	topleak -0 -r --strings -ojson "$core"
+	topleak -0 -r --exact --strings -ojson "$core"
 	is '.found.count == 2 and [.texts[] | .length] == [8, 800000] and .texts[1].cut_after and (.texts[1].text | length) == 4096'
 	mkcore "$core" 'segments => [{ vaddr => 0x1000, bytes => "half" }, { vaddr => 0x1004, bytes => "half" }, { vaddr => 0x2000, bytes => "half" }]'
-	topleak -0 --strings "$core"
+	topleak -0 --exact --strings "$core"
 	equal "$output" '        1  0x0000000000001000  "halfhalf"'
 }
 
 @test "many different strings in little memory: the same as in much" {
 	perl -e 'srand 1; for (1 .. 900_000) { printf "text number %d\0", 1_000_000 * rand() ** 4 }' >"$core"
-	topleak -0 -r --strings -m 1G "$core"
+	topleak -0 -r --exact --strings -m 1G "$core"
 	local expected=$output
-	topleak -0 -r --strings -m 16M "$core"
+	topleak -0 -r --exact --strings -m 16M "$core"
 	equal "$output" "$expected"
-	topleak -0 -r --find number -m 16M "$core"
+	topleak -0 -r --exact --find number -m 16M "$core"
 	equal "$(tail -n +2 <<<"$output" | sed 's/0x[0-9a-f]*//')" "$(sed 's/0x[0-9a-f]*//' <<<"$expected")"
+}
+
+# ---- templates, encodings, code
+
+@test "texts that differ in numbers are one row: how many, their bytes, how many different ones, an example" {
+	perl -MDigest::MD5=md5_hex -e 'printf "session:%08d\0", $_ for 1 .. 1000; print "session:00000001\0" x 10, "no number\0" x 3;
+		printf "token=%s;id=%d\0", md5_hex($_), $_ for 1 .. 20' >"$core"
+	topleak -0 -r --strings "$core"
+	[[ ${lines[0]} =~ ^'     1010   15.8 KiB      ~'[0-9]+'  "session:########"  e.g. "session:00000001"'$ ]]
+	[[ ${lines[1]} =~ ^'       20  871 bytes        ~'(19|20)'  "token=<32 hex>;id=#"  e.g. "token=c4ca4238a0b923820dcc509a6f75849b;id=1"'$ ]]
+	equal "${lines[2]}" '        3   27 bytes          1  "no number"'
+	topleak -0 -r --strings -ojson "$core"
+	is '.texts[0] | .count == 1010 and .bytes == 16160 and .template == "session:########" and .text == "session:00000001" and .encoding == "utf-8"'
+	is '.texts[0].distinct | . > 850 and . <= 1010'
+	topleak -0 -r --find session -ojson "$core"
+	is '.found.count == 1010 and (.texts | length) == 1 and .texts[0].template == "session:########"'
+	topleak -0 -r --strings --exact "$core"
+	equal "${lines[0]##*  }" '"session:00000001"'
+	topleak -0 -r --strings --redact "$core"
+	[[ $output != *session* && $output != *number* ]]
+	for format in json csv gdb; do
+		topleak -0 -r --strings --redact -o$format "$core"
+		[[ $output != *session* && $output != *token* ]]
+	done
+}
+
+@test "each mark of a template" {
+	# text, template
+	local row
+	while IFS='|' read -r text template; do
+		printf '%s\0' "$text" >"$core"
+		topleak -0 -r --strings "$core"
+		row=${output%%  e.g. *}
+		equal "${row:33}" "\"$template\""
+	done <<-'END'
+		id 7, of 12|id #, of ##
+		libQt5Core.so|libQt#Core.so
+		deadbeef is hex, beef is not|<8 hex> is hex, beef is not
+		DEADBEEF0 DeadBeef0|<9 hex> DeadBeef#
+		0x1f at 0x55d0aabbccdd|0x<2 hex> at 0x<12 hex>
+		x0123456789abcdef0123456789abcdef|x<32 hex>
+		f81d4fae-7dec-11d0-a765-00a0c91e6bf6|<uuid>
+		2026-12-01 2026-12-01T01:02:03.5Z 2026-13-01|<date> <date> ####-##-##
+		key dGhpcyBpcyBubyBzZWNyZXQsIDEyMzQ1Njc4OTA=|key <40 base64>
+		/usr/lib/x86_64-linux-gnu/libgcc_s.so.1|/usr/lib/x##_##-linux-gnu/libgcc_s.so.#
+		a       b        c|a       b<8 spaces>c
+	END
+}
+
+@test "UTF-16 in both orders, UTF-8 and Latin-1" {
+	perl -e 'my $t = sub { pack shift . "*", map ord, split //, shift }; print "\0\0", map({ $t->("S<", "customer-$_"), "\0\0" } 10 .. 19),
+		map({ $t->("S>", "customer-$_"), "\0\0" } 20 .. 22), "M\xfcller & S\xf6hne\0", "M\xc3\xbcller & S\xc3\xb6hne\0", "customer-1\0\0",
+		$t->("S<", "\x{41f}\x{440}\x{438}\x{432}\x{435}\x{442}!!"), "\0\0", "\1" x 64' >"$core"
+	topleak -0 -r --strings -ojson "$core"
+	is '[.texts[] | [.count, .encoding, .template]] == [[10, "utf-16le", "customer-##"], [3, "utf-16be", "customer-##"],
+		[1, "latin-1", "Müller & Söhne"], [1, "utf-8", "Müller & Söhne"], [1, "utf-8", "customer-#"], [1, "utf-16le", "Привет!!"]]'
+	topleak -0 -r --find customer "$core"
+	equal "${lines[0]}" '"customer" : 14'
+	contains "${lines[1]}" 'u"customer-##"  e.g. "customer-10"'
+	topleak -0 -r --find Müller "$core"
+	equal "${lines[0]}" '"Müller" : 2'
+}
+
+@test "code is no text, nor what a file has that cannot be written to; --all has it, --min-length 4 finds ext4" {
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, flags => 5, bytes => "UAWAVAUATSH" }, { vaddr => 0x2000, flags => 4, bytes => "read-only" },
+		{ vaddr => 0x3000, flags => 6, bytes => "ext4" }, { vaddr => 0x4000, flags => 4, bytes => "anonymous" }],
+		notes => [{ name => "CORE", type => 0x46494c45, desc => pack("Q<2", 2, 1) . pack("Q<6", 0x1000, 0x2000, 0, 0x2000, 0x3000, 1) . "/a\0/a\0" }]'
+	topleak -0 --strings --exact --min-length 4 "$core"
+	equal "$(texts)" '1 "anonymous"
+1 "ext4"'
+	topleak -0 --strings --exact --all "$core"
+	equal "$(texts)" '1 "UAWAVAUATSH"
+1 "anonymous"
+1 "read-only"'
 }
 
 # ---- words and fields
@@ -353,8 +429,8 @@ offset most frequent share distinct mostly
 @test "csv, json and the script for gdb" {
 	printf 'say "hi", you\0\0\0say "hi", you\0\0\0' >"$core"
 	topleak -0 -r --find hi -ocsv "$core"
-	equal "$output" 'count,address,length,cut_before,cut_after,text
-2,0x0000000000000005,13,0,0,"say ""hi"", you"'
+	equal "$output" 'count,address,length,cut_before,cut_after,text,encoding,bytes,distinct,template
+2,0x0000000000000005,13,0,0,"say ""hi"", you",utf-8,26,1,"say ""hi"", you"'
 	topleak -0 -r --find hi -ojson "$core"
 	is '.mode == "find" and .found.text == "hi" and .texts[0].text == "say \"hi\", you"'
 	topleak -0 -r --find hi -ogdb "$core"
@@ -384,7 +460,7 @@ offset most frequent share distinct mostly
 
 @test "long texts are cut to the width of a terminal" {
 	needs script
-	printf 'needle %0100d\0' 7 >"$core"
+	printf 'needle %s %s\0' "$(printf 'word %.0s' {1..20})" 7 >"$core"
 	output=$(TERM=xterm script -qec "stty cols 60; '$TOPLEAK' -q -r --color=never --find needle '$core'" /dev/null </dev/null | tr -d '\r')
 	local rows
 	mapfile -t rows <<<"$output"

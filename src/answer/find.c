@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // --strings, --find and --type.
+#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,7 @@ static struct answer answer_of(
 				.top = options->top,
 				.min_count = options->min_count,
 				.fold = options->ignore_case,
+				.templates = !options->exact,
 				.memory = options->memory - info->memory,
 				.threads = (unsigned)options->threads,
 				.stop = dump->stop,
@@ -88,13 +90,39 @@ static bool answer_end(struct answer *answer, struct error *err)
 
 // ---- texts
 
+// What a template of so many marks takes, at most, when it is shown.
+#define SHOWN_MAX (TEMPLATE_MAX * sizeof(struct mark_shown))
+
+// Write the template of an entry's text as it is shown, at most SHOWN_MAX bytes; returns its size.
+static size_t template_write(
+	const struct texts *texts, const struct texts_entry *entry, char ret[static SHOWN_MAX])
+{
+	const uint8_t *widths = texts->bytes + entry->at;
+	const unsigned char *template = widths + entry->widths;
+	size_t used = 0, mark = 0;
+	for (size_t i = 0; i < entry->template; i++) {
+		if (template[i] < MARK_DIGITS || template[i] > MARK_SPACES) {
+			ret[used++] = (char)template[i];
+			continue;
+		}
+		const struct mark_shown shown = mark_show(
+			template[i], mark < entry -> widths ? widths[mark] : WIDTH_VARIES);
+		const size_t size = strlen(shown.text);
+		memcpy(ret + used, shown.text, size);
+		used += size;
+		mark++;
+	}
+	return used;
+}
+
 static void texts_report(const struct answer *answer, const struct texts *texts)
 {
+	const bool redact = answer->dump->options->redact;
 	for (size_t i = 0; i < texts->used; i++) {
 		const struct texts_entry *entry = &texts->entries[i];
-		const char *bytes = (const char *)texts->bytes + entry->at;
-		const struct report_text row = {
-			.bytes = answer->dump->options->redact ? NULL : bytes,
+		char template[SHOWN_MAX];
+		struct report_text row = {
+			.bytes = redact ? NULL : (const char *)texts_bytes(texts, entry),
 			.size = entry->size,
 			.length = entry->length,
 			.cut_before = entry->cut_before,
@@ -102,7 +130,19 @@ static void texts_report(const struct answer *answer, const struct texts *texts)
 			.count = entry->count,
 			.count_max = entry->count,
 			.address = entry->address + answer->base,
+			.encoding = encoding_name(entry->encoding),
+			.total = entry->bytes,
 		};
+		if (texts->templates) {
+			row.template_is_text = entry->template == 0;
+			row.template_size = row.template_is_text
+						    ? entry->size
+						    : template_write(texts, entry, template);
+			row.template = row.template_is_text
+					       ? (const char *)texts_bytes(texts, entry)
+					       : template;
+			row.distinct = texts_distinct(texts, entry);
+		}
 		report_text(answer->report, &row);
 	}
 }
@@ -135,14 +175,57 @@ static bool texts_answer(
 	return answer_end(answer, err);
 }
 
+// Code, and what is mapped from files and cannot be written to: as it is there, it fills no memory.
+// In what can, pages are left out that are as in the file. *ret is the caller's.
+static bool gaps_find(
+	const struct dump *dump, struct error *err, struct find_gap **ret, size_t *count)
+{
+	const struct image_info *info = image_info(dump->image);
+	const struct image_process *process = &info->process;
+	size_t mapping = 0;
+	*count = 0;
+	*ret = calloc(info->segment_count + 1, sizeof **ret);
+	if (*ret == NULL)
+		return error_memory(err);
+	if (info->raw_elf || info->format == IMAGE_RAW)
+		return true;
+	for (size_t i = 0; i < info->segment_count; i++) {
+		const struct image_segment *segment = &info->segments[i];
+		while (mapping < process->mapping_count &&
+			process->mappings[mapping].end <= segment->address)
+			mapping++;
+		const bool file = mapping < process->mapping_count &&
+				  process->mappings[mapping].start <= segment->address;
+		const uint64_t end = segment->address + segment->size;
+		if ((segment->flags & PF_X) == 0 && (!file || (segment->flags & PF_W) != 0))
+			continue;
+		// In odd dumps segments overlap.
+		if (*count > 0 && (*ret)[*count - 1].end >= segment->address)
+			(*ret)[*count - 1].end = max_u64((*ret)[*count - 1].end, end);
+		else
+			(*ret)[(*count)++] = (struct find_gap){segment->address, end};
+	}
+	return true;
+}
+
 static bool strings_answer(struct answer *answer, struct error *err)
 {
+	const struct options *options = answer->dump->options;
 	struct text_result result;
+	struct find_gap *gaps;
+	struct find_strings query = {.min_length = options->min_length};
 	snprintf(answer->next, sizeof answer->next, "--find TEXT");
-	if (!find_strings(answer->dump->options->min_length, &answer->options, err, &result))
+	if (!gaps_find(answer->dump, err, &gaps, &query.gap_count))
 		return false;
-	const bool ok = texts_answer(answer, NULL, &result, err);
-	text_result_deinit(&result);
+	query.gaps = gaps;
+	if (options->all)
+		query.gap_count = 0;
+	bool ok = find_strings(&query, &answer->options, err, &result);
+	free(gaps);
+	if (ok) {
+		ok = texts_answer(answer, NULL, &result, err);
+		text_result_deinit(&result);
+	}
 	return ok;
 }
 

@@ -81,7 +81,7 @@ static const struct option_spec specs[] = {
 		FIELD(min_count), 0, 1, UINT64_MAX, NULL},
 	{"kind", NULL, 'k', TYPE_SET, "KIND,...", "count only words of these kinds: zero number text code data heap stack anon other",
 		FIELD(kinds), 0, 0, 0, kinds},
-	{"strings", NULL, '\0', TYPE_FLAG, NULL, "print the most frequent strings instead of words",
+	{"strings", NULL, '\0', TYPE_FLAG, NULL, "print the most frequent texts instead of words",
 		FIELD(strings), 0, 0, 0, NULL},
 	{"find", NULL, 'f', TYPE_TEXT, "PATTERN", "find a word (0x...) or a text: where, and in what",
 		FIELD(find), 0, 0, 0, NULL},
@@ -99,9 +99,11 @@ static const struct option_spec specs[] = {
 		FIELD(path), FIELD(path_given), 0, UINT64_MAX, NULL},
 	{"around", NULL, '\0', TYPE_MAYBE, "FROM:TO", "the layout of what is found, word by word (-2:16)",
 		FIELD(around_range), FIELD(around), 0, 0, NULL},
-	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address, not the first N; with --leaks every lost object, with --path every step, with --stacks every frame",
+	{"all", NULL, '\0', TYPE_FLAG, NULL, "print every address, not the first N; with --leaks every lost object, with --path every step, with --stacks every frame, with --strings texts of code",
 		FIELD(all), 0, 0, 0, NULL},
-	{"min-length", NULL, '\0', TYPE_NUMBER, "N", "strings of at least N characters (8)",
+	{"exact", NULL, '\0', TYPE_FLAG, NULL, "texts as they are, not those that differ in numbers as one",
+		FIELD(exact), 0, 0, 0, NULL},
+	{"min-length", NULL, '\0', TYPE_NUMBER, "N", "texts of at least N characters (8)",
 		FIELD(min_length), FIELD(min_length_given), 1, 1 << 20, NULL},
 	{"ignore-case", NULL, '\0', TYPE_FLAG, NULL, "the case of letters in texts does not matter",
 		FIELD(ignore_case), 0, 0, 0, NULL},
@@ -473,7 +475,8 @@ static bool options_check_question(const struct options *options, struct error *
 	const struct use refined[] = {{options->member != NULL, "--member"},
 		{options->member_offset != NULL, "--memberOffset"},
 		{options->member_type != NULL, "--memberType"}, {options->around, "--around"},
-		{options->all && !options->path_given && !options->leaks && !options->stacks,
+		{options->all && !options->path_given && !options->leaks && !options->stacks &&
+				!options->strings,
 			"--all"},
 		{options->owners, "--owners"}, {false, NULL}};
 	const char *refinement = use_first(refined);
@@ -488,6 +491,9 @@ static bool options_check_question(const struct options *options, struct error *
 		return error_usage(err, "--owners with %s: needs --type", question);
 	if (options->min_length_given && !options->strings)
 		return error_usage(err, "--min-length%s%s: needs --strings",
+			question != NULL ? " with " : "", question != NULL ? question : "");
+	if (options->exact && options->find == NULL && !options->strings)
+		return error_usage(err, "--exact%s%s: needs --strings or --find TEXT",
 			question != NULL ? " with " : "", question != NULL ? question : "");
 	if (options->ignore_case && options->find == NULL && !options->strings)
 		return error_usage(err, "--ignore-case%s%s: needs --strings or --find TEXT",

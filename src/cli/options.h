@@ -55,6 +55,7 @@ struct options {
 	const char *member_offset, *member_type; // the same, as topleaked has them
 	const char *around_range;		 // NULL: as usual
 	uint64_t min_length;			 // of strings, in characters
+	bool exact;				 // texts as they are, not by template
 	bool strings;				 // the most frequent strings are asked for
 	bool around, all, ignore_case, min_length_given;
 	bool order_given, raw;

@@ -13,15 +13,26 @@
 // The longest text that can be looked for.
 #define FIND_TEXT_MAX ((size_t)128 * 1024)
 
-// Find every place of a text in all saved bytes, and count the runs of printable characters around
-// it that differ. Places may overlap: "aa" is three times in "aaaa". length is from 1 to
+// Find every place of a text in all saved bytes, in UTF-8, UTF-16 and Latin-1, and count the texts
+// around it that differ. Places may overlap: "aa" is three times in "aaaa". length is from 1 to
 // FIND_TEXT_MAX; there is no NUL in the text. options->fold: the case of letters does not matter.
 // On success *ret is the caller's, to be released with text_result_deinit; ret->count is the number
 // of places.
 bool find_text(const char *text, size_t length, const struct find_options *options,
 	struct error *err, struct text_result *ret);
 
-// Count the runs of at least min_length printable ASCII characters and tabs, as strings(1) finds
-// them. On success *ret is the caller's, as above.
-bool find_strings(uint64_t min_length, const struct find_options *options, struct error *err,
-	struct text_result *ret);
+// Memory where texts are not looked for, from start up to end.
+struct find_gap {
+	uint64_t start, end;
+};
+
+struct find_strings {
+	uint64_t min_length;	     // in characters
+	const struct find_gap *gaps; // sorted, without overlaps
+	size_t gap_count;
+};
+
+// Count the runs of at least so many characters (chars.h). On success *ret is the caller's, as
+// above.
+bool find_strings(const struct find_strings *query, const struct find_options *options,
+	struct error *err, struct text_result *ret);

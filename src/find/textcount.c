@@ -44,7 +44,14 @@ static void tally_add(void *context, const struct text *text, uint64_t count)
 	const struct tally_sink *sink = context;
 	struct tally *tally = sink->tally;
 	tally->counts[sink->worker] += count;
-	if (tally_wants(tally, text->hash))
+	if (tally->options->templates) {
+		struct template template;
+		const uint64_t hash =
+			texts_template(text, tally->seed, tally->options->fold, &template);
+		if (tally_wants(tally, hash))
+			texts_add_template(
+				&tally->tables[sink->worker], text, &template, hash, count);
+	} else if (tally_wants(tally, text->hash))
 		texts_add(&tally->tables[sink->worker], text, count);
 }
 
@@ -117,7 +124,7 @@ static bool tally_run(struct tally *tally, struct error *err, struct texts *ret)
 	bool ok = (tally->tables != NULL && tally->counts != NULL) || error_memory(err);
 	for (unsigned i = 0; ok && i < tally->threads; i++)
 		texts_init(&tally->tables[i], max_u64(half / tally->threads, TEXTS_MEMORY_MIN),
-			tally->options->fold);
+			tally->options->fold, tally->options->templates);
 	const struct sweep sweep = tally_sweep(tally);
 	if (tally->finder->begin != NULL)
 		tally->finder->begin(tally->finder->context);
@@ -127,7 +134,8 @@ static bool tally_run(struct tally *tally, struct error *err, struct texts *ret)
 		*ret = tally->tables[0];
 		tally->tables[0] = (struct texts){0};
 	} else if (ok) {
-		texts_init(ret, max_u64(half, TEXTS_MEMORY_MIN), tally->options->fold);
+		texts_init(ret, max_u64(half, TEXTS_MEMORY_MIN), tally->options->fold,
+			tally->options->templates);
 		for (unsigned i = 0; i < tally->threads; i++)
 			texts_merge(ret, &tally->tables[i]);
 	}
@@ -168,10 +176,16 @@ struct hash_sink {
 static void hash_add(void *context, const struct text *text, uint64_t count)
 {
 	struct hash_sink *sink = context;
-	if (text->hash == 0)
+	const struct hashes *hashes = sink->hashes;
+	uint64_t hash = text->hash;
+	if (hashes->options->templates) {
+		struct template template;
+		hash = texts_template(text, hashes->seed, hashes->options->fold, &template);
+	}
+	if (hash == 0)
 		sink->empty += count;
 	else if (sink->count < HASHES_MAX)
-		sink->words[sink->count++] = text->hash;
+		sink->words[sink->count++] = hash;
 }
 
 static bool hash_call(struct hash_sink *sink, tally_step *step, const struct sweep_window *window)

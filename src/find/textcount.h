@@ -45,8 +45,9 @@ struct find_options {
 	const struct image *image;
 	size_t top;
 	uint64_t min_count;
-	bool fold;     // letters A to Z count as a to z
-	size_t memory; // bytes
+	bool fold;	// letters A to Z count as a to z
+	bool templates; // texts with the same template are one
+	size_t memory;	// bytes
 	unsigned threads;
 	const atomic_int *stop;
 	bool once;			 // the dump can be read only once

@@ -298,7 +298,7 @@ static bool words_pass(struct words_job *job, struct error *err)
 		for (unsigned t = 0; field->member->form == MEMBER_TEXT && t < job->threads; t++)
 			texts_init(&field->texts[t],
 				max_u64(field->memory / 2 / job->threads, TEXTS_MEMORY_MIN),
-				job->options->fold);
+				job->options->fold, false);
 	}
 	const struct sweep sweep = words_sweep(job);
 	if (!sweep_run(&sweep, err))
@@ -362,7 +362,7 @@ static bool field_finish_text(struct words_job *job, struct field_job *field, st
 {
 	const struct find_options *options = job->options;
 	texts_init(&ret->texts, max_u64(field_memory(job, job->field_count) / 2, TEXTS_MEMORY_MIN),
-		options->fold);
+		options->fold, false);
 	for (unsigned t = 0; t < job->threads; t++)
 		texts_merge(&ret->texts, &field->texts[t]);
 	if (ret->texts.full && !options->once && !words_stopped(job)) {

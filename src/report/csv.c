@@ -198,7 +198,8 @@ static void csv_found(struct report *report, const struct report_found *found)
 static void csv_list(struct report *report, enum report_list list)
 {
 	static const char *const columns[] = {
-		[REPORT_TEXTS] = "count,address,length,cut_before,cut_after,text",
+		[REPORT_TEXTS] = ("count,address,length,cut_before,cut_after,text,encoding,bytes,"
+				  "distinct,template"),
 		[REPORT_PLACES] = "row,count,address,place",
 		[REPORT_ADDRESSES] = "row,count,address,place",
 		[REPORT_MEMBERS] = "offset,type,value,count,kind,description",
@@ -226,6 +227,14 @@ static void csv_text_row(struct report *report, const struct report_text *row)
 	}
 	if (row->bytes != NULL)
 		csv_bytes(report, row->bytes, row->size);
+	if (report->member == NULL) {
+		fprintf(report->stream, ",%s,%" PRIu64 ",", row->encoding, row->total);
+		if (row->template != NULL)
+			fprintf(report->stream, "%" PRIu64, row->distinct);
+		putc(',', report->stream);
+		if (row->template != NULL && row->bytes != NULL)
+			csv_bytes(report, row->template, row->template_size);
+	}
 	putc('\n', report->stream);
 }
 

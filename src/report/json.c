@@ -433,6 +433,13 @@ static void json_text_row(struct report *report, const struct report_text *row)
 		"length", json_number(row->length),	  //
 		"count", json_number(row->count),	  //
 		"address", json_word_hex(report, row->address));
+	json_add(&object, "encoding", json_string(row->encoding));
+	json_add(&object, "bytes", json_number(row->total));
+	if (row->template != NULL) {
+		json_add(&object, "distinct", json_number(row->distinct));
+		json_add(&object, "template",
+			json_text(row->bytes != NULL ? row->template : NULL, row->template_size));
+	}
 	if (row->count_max > row->count)
 		json_add(&object, "count_max", json_number(row->count_max));
 	json_next(report);

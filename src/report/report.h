@@ -322,7 +322,7 @@ struct report_lost {
 	const char *name, *kind, *module; // as struct report_type has them
 };
 
-// A row of the most frequent texts.
+// A row of the most frequent texts, or of templates: then the text is an example.
 struct report_text {
 	const char *bytes; // any; NULL: redacted
 	size_t size;
@@ -330,6 +330,12 @@ struct report_text {
 	bool cut_before, cut_after; // more characters are next to it in memory
 	uint64_t count, count_max;  // count_max: more than count if not known exactly
 	uint64_t address;	    // of one that is there
+	const char *encoding;	    // how it lies in memory, as in JSON
+	uint64_t total;		    // bytes of all of them; 0: not known
+	const char *template;	    // what they have in common, in UTF-8; NULL: they are the same
+	size_t template_size;	    // of template in bytes
+	bool template_is_text;	    // there is no mark in it
+	uint64_t distinct;	    // of a template, the different texts, about
 };
 
 // So many of the occurrences lie there.

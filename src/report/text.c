@@ -130,19 +130,58 @@ static void text_found(struct report *report, const struct report_found *found)
 // Below this a text is worth more than the address of one.
 #define TEXT_ROOM_MIN 16
 
+// Texts of UTF-16 are marked as in C.
+static const char *text_prefix(const struct report_text *row)
+{
+	return strncmp(row->encoding, "utf-16", 6) == 0 ? "u" : "";
+}
+
+static void text_count(const struct report_text *row, char *ret, size_t size)
+{
+	if (row->count_max > row->count)
+		snprintf(ret, size, "%" PRIu64 "..%" PRIu64, row->count, row->count_max);
+	else
+		snprintf(ret, size, "%" PRIu64, row->count);
+}
+
+static void text_template(struct report *report, const struct report_text *row)
+{
+	char count[48], distinct[24];
+	text_count(row, count, sizeof count);
+	snprintf(distinct, sizeof distinct, "%s%" PRIu64, row->distinct > 2 ? "~" : "",
+		row->distinct);
+	const int used =
+		fprintf(report->stream, "%9s  %9s  %9s  %s%s", count, size_format(row->total).text,
+			distinct, row->cut_before ? "..." : "", text_prefix(row));
+	const bool example = !row->template_is_text && row->bytes != NULL;
+	// A terminal's line has room for both, or for the template.
+	const size_t room = text_room(report, used > 0 ? (size_t)used + 2 : 0);
+	text_quoted(report, row->bytes != NULL ? row->template : NULL, row->template_size,
+		used > 0 ? (size_t)used + 2 : 0);
+	if (row->cut_after)
+		fputs("...", report->stream);
+	const size_t taken = (size_t)(used > 0 ? used : 0) + row->template_size + 12;
+	if (example && (room == 0 || room >= row->template_size + 2 * TEXT_ROOM_MIN)) {
+		fputs("  e.g. ", report->stream);
+		text_quoted(report, row->bytes, row->size, taken);
+	}
+	putc('\n', report->stream);
+}
+
 static void text_text(struct report *report, const struct report_text *row)
 {
 	const int digits = 2 * (int)report->head->scanned.word_size;
 	char count[48], address[24] = "";
-	if (row->count_max > row->count)
-		snprintf(count, sizeof count, "%" PRIu64 "..%" PRIu64, row->count, row->count_max);
-	else
-		snprintf(count, sizeof count, "%" PRIu64, row->count);
+	if (row->template != NULL) {
+		text_template(report, row);
+		return;
+	}
+	text_count(row, count, sizeof count);
 	if (report->width == 0 ||
 		report->width >= 9 + 2 + 2 + (unsigned)digits + 2 + 8 + TEXT_ROOM_MIN)
 		snprintf(address, sizeof address, "0x%0*" PRIx64 "  ", digits, row->address);
-	const int used =
-		fprintf(report->stream, "%9s  %s%s", count, address, row->cut_before ? "..." : "");
+	const int used = fprintf(report->stream, "%9s  %s%s%s", count, address,
+		row->cut_before ? "..." : "", text_prefix(row));
 	text_quoted(report, row->bytes, row->size, used > 0 ? (size_t)used + 3 : 0);
 	fputs(row->cut_after ? "...\n" : "\n", report->stream);
 }

@@ -199,18 +199,58 @@ static void texts_check(
 	const struct texts *texts = &result->texts;
 	for (size_t i = 0; i < texts->used; i++) {
 		const struct texts_entry *entry = &texts->entries[i];
+		CHECK(i == 0 || entry[-1].count >= entry->count);
+		if (entry->encoding != ENCODING_BYTES)
+			continue; // it is not in memory as it is shown
 		const uint8_t *there = text_at(memory, texts, entry, before);
 		CHECK(there != NULL);
-		CHECK(i == 0 || entry[-1].count >= entry->count);
 		for (size_t k = 0; k < i && i < 64; k++)
 			CHECK(texts->entries[k].size != entry->size ||
 				texts->entries[k].length != entry->length ||
 				texts->entries[k].check != entry->check ||
+				texts->entries[k].encoding != entry->encoding ||
 				texts->entries[k].cut_before != entry->cut_before ||
 				texts->entries[k].cut_after != entry->cut_after ||
 				!same(there, texts->bytes + texts->entries[k].at, entry->size,
 					fold));
 	}
+}
+
+// How often an ASCII text is there in UTF-16 of one order.
+static uint64_t wide_count(
+	const struct memory *memory, const char *text, size_t length, bool big, bool fold)
+{
+	uint64_t count = 0;
+	for (size_t i = 0; i < memory->byte_count; i++) {
+		const struct piece *piece = &memory->bytes[i];
+		for (size_t at = piece->address & 1; at + 2 * length <= piece->size; at += 2) {
+			size_t same_ones = 0;
+			while (same_ones < length && piece->bytes[at + 2 * same_ones + !big] == 0 &&
+				folded(piece->bytes[at + 2 * same_ones + big], fold) ==
+					folded((uint8_t)text[same_ones], fold))
+				same_ones++;
+			count += same_ones == length;
+		}
+	}
+	return count;
+}
+
+// By template there are as many.
+static void templates_ask(
+	const char *text, size_t length, const struct find_options *options, uint64_t count)
+{
+	struct find_options by_template = *options;
+	struct text_result result;
+	struct error err = {0};
+	by_template.templates = true;
+	CHECK(find_text(text, length, &by_template, &err, &result));
+	CHECK(result.count == count);
+	for (size_t i = 0; i < result.texts.used; i++) {
+		const struct texts_entry *entry = &result.texts.entries[i];
+		CHECK(texts_distinct(&result.texts, entry) <= entry->count);
+		CHECK(entry->bytes >= entry->count * length || entry->encoding == ENCODING_LATIN1);
+	}
+	text_result_deinit(&result);
 }
 
 static void text_ask(
@@ -231,7 +271,16 @@ static void text_ask(
 			count += same(memory->bytes[i].bytes + at, (const uint8_t *)text, length,
 				options->fold);
 	CHECK(find_text(text, length, options, &err, &result));
-	CHECK(result.count == count && !result.partial);
+	bool ascii = true;
+	for (size_t i = 0; i < length; i++)
+		ascii &= text[i] >= ' ' && text[i] < 0x7f;
+	if (ascii && length > 1)
+		count += wide_count(memory, text, length, false, options->fold) +
+			 wide_count(memory, text, length, true, options->fold);
+	CHECK(ascii ? result.count == count : result.count >= count);
+	CHECK(!result.partial);
+	count = result.count;
+	templates_ask(text, length, options, count);
 	texts_check(memory, &result, options->fold, FIND_CONTEXT);
 	for (size_t i = 0; i < result.texts.used; i++) {
 		CHECK(result.texts.entries[i].size >= length);
@@ -246,6 +295,24 @@ struct run {
 	const uint8_t *bytes;
 	size_t size;
 };
+
+// The runs of one order of UTF-16, of which more than half are not accented.
+static size_t wide_runs(const struct piece *piece, enum encoding encoding, size_t least)
+{
+	size_t count = 0, length = 0, accented = 0;
+	for (size_t at = piece->address & 1; at <= piece->size + 1; at += 2) {
+		const uint16_t unit =
+			at + 2 <= piece->size ? unit_at(piece->bytes, at, encoding) : 0;
+		if (unit_is_text(unit)) {
+			length++;
+			accented += unit_is_accented(unit);
+			continue;
+		}
+		count += length >= least && accented <= length / 2;
+		length = accented = 0;
+	}
+	return count;
+}
 
 static bool sort_fold;
 
@@ -264,23 +331,35 @@ static void strings_ask(
 	struct text_result result;
 	struct error err = {0};
 	CHECK(runs != NULL);
+	size_t all = 0;
 	for (size_t i = 0; i < memory->byte_count; i++) {
 		const struct piece *piece = &memory->bytes[i];
-		for (size_t at = 0, length = 0; at <= piece->size; at++) {
-			const uint8_t byte = at < piece->size ? piece->bytes[at] : 0;
-			if (byte == '\t' || (byte >= ' ' && byte < 0x7f)) {
-				length++;
+		bool ascii = true;
+		all += wide_runs(piece, ENCODING_UTF16LE, least) +
+		       wide_runs(piece, ENCODING_UTF16BE, least);
+		for (size_t at = 0, length = 0, chars = 0; at <= piece->size;) {
+			const size_t size =
+				at < piece->size ? chars_at(piece->bytes, at, piece->size) : 0;
+			if (size > 0) {
+				ascii &= piece->bytes[at] < 0x80;
+				length += size;
+				at += size;
+				chars++;
 				continue;
 			}
-			if (length >= least)
+			all += chars >= least;
+			if (chars >= least && ascii)
 				runs[count++] = (struct run){piece->bytes + at - length, length};
-			length = 0;
+			length = chars = 0;
+			ascii = true;
+			at++;
 		}
 	}
 	sort_fold = options->fold;
 	qsort(runs, count, sizeof *runs, run_compare);
-	CHECK(find_strings(least, options, &err, &result));
-	CHECK(result.count == count && !result.partial);
+	const struct find_strings query = {.min_length = least};
+	CHECK(find_strings(&query, options, &err, &result));
+	CHECK(result.count == all && !result.partial);
 	texts_check(memory, &result, options->fold, 0);
 	for (size_t i = 0, same_ones = 1; i < count; i++, same_ones++) {
 		if (i + 1 < count && run_compare(&runs[i], &runs[i + 1]) == 0)
@@ -289,7 +368,8 @@ static void strings_ask(
 		bool found = false;
 		for (size_t k = 0; !found && different <= 64 && k < result.texts.used; k++) {
 			const struct texts_entry *entry = &result.texts.entries[k];
-			found = entry->length == runs[i].size && entry->count == same_ones &&
+			found = entry->encoding == ENCODING_BYTES &&
+				entry->length == runs[i].size && entry->count == same_ones &&
 				same(runs[i].bytes, result.texts.bytes + entry->at, entry->size,
 					options->fold);
 		}
@@ -297,7 +377,7 @@ static void strings_ask(
 			result.texts.used == options->top);
 		same_ones = 0;
 	}
-	CHECK(result.texts.used == (different < options->top ? different : options->top));
+	CHECK(result.texts.used >= (different < options->top ? different : options->top));
 	text_result_deinit(&result);
 }
 
