@@ -168,3 +168,16 @@ same_as_whole() {
 	[ -x "$filter" ] || skip "no $filter"
 	"$filter" 3000
 }
+
+@test "a word that may be a part of a text: UTF-16 of both orders, and a dot for one byte that is not printable" {
+	local core=$BATS_TEST_TMPDIR/core
+	mkcore "$core" 'segments => [{ vaddr => 0x1000, bytes => "o\0m\0e\0r\0" x 5 . "\0o\0m\0e\0r" x 4 . "\x80session" x 3 . "ab\1cdefg" x 2 . "a\1bc\2def" }]'
+	topleak -0 -n 5 "$core"
+	equal "$(sed 's/^0x[0-9a-f]* : //' <<<"$output")" '5  u"omer"
+4  u"omer"
+3  ".session"
+2  "ab.cdefg"
+1'
+	topleak -0 -n 5 --redact "$core"
+	[[ $output != *omer* && $output != *session* ]]
+}

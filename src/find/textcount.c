@@ -6,15 +6,20 @@
 // If two texts have the same hash, other hashes are tried: with 64 bits once is a rare event.
 #define SEEDS 8
 
+// Threads count for each text: in lines of the cache of their own.
+struct tally_count {
+	_Alignas(64) uint64_t texts;
+};
+
 struct tally {
 	const struct text_finder *finder;
 	const struct find_options *options;
 	unsigned threads;
 	uint64_t seed;
-	struct texts *tables; // one for each thread; owned
-	uint64_t *counts;     // of texts, the same; owned
-	uint64_t *winners;    // hashes that are collected, 0: free; NULL: all; owned
-	bool empty_wins;      // and the text without bytes, whose hash is 0
+	struct texts *tables;	    // one for each thread; owned
+	struct tally_count *counts; // of texts, the same; owned
+	uint64_t *winners;	    // hashes that are collected, 0: free; NULL: all; owned
+	bool empty_wins;	    // and the text without bytes, whose hash is 0
 	size_t winner_mask;
 	bool trial;	      // a full table ends the pass
 	atomic_bool given_up; // that has happened
@@ -43,7 +48,7 @@ static void tally_add(void *context, const struct text *text, uint64_t count)
 {
 	const struct tally_sink *sink = context;
 	struct tally *tally = sink->tally;
-	tally->counts[sink->worker] += count;
+	tally->counts[sink->worker].texts += count;
 	if (tally->options->templates) {
 		struct template template;
 		const uint64_t hash =
@@ -120,8 +125,11 @@ static bool tally_run(struct tally *tally, struct error *err, struct texts *ret)
 {
 	const size_t all = tally_memory(tally), half = tally->threads == 1 ? all : all / 2;
 	tally->tables = calloc(tally->threads, sizeof *tally->tables);
-	tally->counts = calloc(tally->threads, sizeof *tally->counts);
+	tally->counts =
+		aligned_alloc(_Alignof(struct tally_count), tally->threads * sizeof *tally->counts);
 	bool ok = (tally->tables != NULL && tally->counts != NULL) || error_memory(err);
+	for (unsigned i = 0; tally->counts != NULL && i < tally->threads; i++)
+		tally->counts[i].texts = 0;
 	for (unsigned i = 0; ok && i < tally->threads; i++)
 		texts_init(&tally->tables[i], max_u64(half / tally->threads, TEXTS_MEMORY_MIN),
 			tally->options->fold, tally->options->templates);
@@ -150,7 +158,7 @@ static uint64_t tally_count(struct tally *tally)
 {
 	uint64_t count = 0;
 	for (unsigned i = 0; tally->counts != NULL && i < tally->threads; i++)
-		count += tally->counts[i];
+		count += tally->counts[i].texts;
 	free(tally->counts);
 	tally->counts = NULL;
 	return count;

@@ -475,6 +475,42 @@ static void names_add_text(struct names *names, uint64_t value)
 	text_add(&names->text, "\"");
 }
 
+// The units of UTF-16 that a word of 8 bytes is, if all are printable ASCII.
+static bool wide_text(const unsigned char bytes[static 8], bool big, char ret[static 4])
+{
+	for (size_t i = 0; i < 4; i++) {
+		const unsigned char byte = bytes[2 * i + big];
+		if (bytes[2 * i + !big] != 0 || byte < 0x20 || byte >= 0x7f)
+			return false;
+		ret[i] = (char)byte;
+	}
+	return true;
+}
+
+// What is no text may be a part of one: in UTF-16, or with a byte before, behind or inside it that
+// is shown as a dot. Of shorter words too many would be.
+static void names_add_other(struct names *names, uint64_t value)
+{
+	unsigned char bytes[8];
+	char text[8];
+	size_t others = 0;
+	if (names->kinds.word_size != 8)
+		return;
+	word_store(bytes, value, 8, names->kinds.order);
+	for (size_t i = 0; i < 8; i++) {
+		const bool printable = bytes[i] >= 0x20 && bytes[i] < 0x7f;
+		others += !printable;
+		text[i] = printable ? (char)bytes[i] : '.';
+	}
+	char units[4];
+	const bool wide = wide_text(bytes, false, units) || wide_text(bytes, true, units);
+	if (!wide && others != 1)
+		return;
+	text_add(&names->text, wide ? "u\"" : "\"");
+	text_add_escaped(&names->text, wide ? units : text, wide ? 4 : 8, ESCAPE_QUOTED);
+	text_add(&names->text, "\"");
+}
+
 struct name names_describe(struct names *names, uint64_t value)
 {
 	const enum kind kind = kinds_of(&names->kinds, value);
@@ -498,6 +534,8 @@ struct name names_describe(struct names *names, uint64_t value)
 		names_add_place(names, value & names->kinds.address_mask);
 		break;
 	case KIND_OTHER:
+		names_add_other(names, value);
+		break;
 	case KIND_COUNT:
 		break;
 	}
