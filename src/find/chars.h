@@ -31,8 +31,9 @@ static inline bool chars_is_latin1(const unsigned char *bytes, size_t index, siz
 // A unit of UTF-16 at this index.
 static inline uint16_t unit_at(const unsigned char *bytes, size_t index, enum encoding encoding)
 {
-	return encoding == ENCODING_UTF16BE ? (uint16_t)(bytes[index] << 8 | bytes[index + 1])
-					    : (uint16_t)(bytes[index + 1] << 8 | bytes[index]);
+	const unsigned high = bytes[encoding == ENCODING_UTF16BE ? index : index + 1];
+	const unsigned low = bytes[encoding == ENCODING_UTF16BE ? index + 1 : index];
+	return (uint16_t)(high << 8 | low);
 }
 // Whether it is a character of a text, and one of which a text has as many as others at most:
 // arrays of bytes that are all 1 are none.
