@@ -125,18 +125,28 @@ struct place {
 	bool cut_before, cut_after;
 };
 
-static size_t step_back(const struct place *place, size_t at)
+// Most characters are plain ones.
+static inline bool is_ascii(unsigned char byte)
+{
+	return byte >= 0x20 && byte < 0x7f;
+}
+
+static inline size_t step_back(const struct place *place, size_t at)
 {
 	const unsigned char *bytes = place->window->bytes;
+	if (place->encoding == ENCODING_BYTES && at > 0 && is_ascii(bytes[at - 1]))
+		return 1;
 	if (place->encoding == ENCODING_BYTES)
 		return chars_before(bytes, at, place->window->size);
 	return at >= 2 && unit_is_text(unit_at(bytes, at - 2, place->encoding)) ? 2 : 0;
 }
 
-static size_t step_on(const struct place *place, size_t at)
+static inline size_t step_on(const struct place *place, size_t at)
 {
 	const unsigned char *bytes = place->window->bytes;
 	const size_t left = place->window->size - at;
+	if (place->encoding == ENCODING_BYTES && left > 0 && is_ascii(bytes[at]))
+		return 1;
 	if (place->encoding == ENCODING_BYTES)
 		return left > 0 ? chars_at(bytes, at, place->window->size) : 0;
 	return left >= 2 && unit_is_text(unit_at(bytes, at, place->encoding)) ? 2 : 0;
