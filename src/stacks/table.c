@@ -219,7 +219,8 @@ bool stack_table_add(struct stack_table *table, const struct recording *recordin
 	}
 	for (uint32_t i = 1; table->by != STACK_BY_SIZE && i < recording->stack_count; i++) {
 		const struct stack_values *values = &recording->stacks[i].values;
-		if (values->blocks == 0 && values->live_blocks == 0 && values->peak_blocks == 0)
+		if (values->blocks == 0 && values->live_blocks == 0 && values->peak_blocks == 0 &&
+			values->live_bytes == 0)
 			continue;
 		struct stack_row *row = row_of_stack(table, recording, i, frames, eager);
 		if (row == NULL)
