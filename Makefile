@@ -109,7 +109,7 @@ $(BUILD)/test-filter: tests/filter.c $(addprefix $(BUILD)/obj/names/,filter.o ki
 		$(filter $(BUILD)/obj/base/%,$(OBJECTS))
 	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/test-stacks: tests/stacks.c
+$(BUILD)/test-stacks: tests/stacks.c record/format.h
 	$(call say,LINK,$@)$(CC) $(FLAGS) $(LDFLAGS) -Wl,--build-id -o $@ $<
 
 $(BUILD)/test-blocks $(BUILD)/test-heap $(BUILD)/test-lost $(BUILD)/test-runtime $(BUILD)/test-sizes: $(BUILD)/test-%: tests/%.c $(filter-out $(BUILD)/obj/main.o,$(OBJECTS))

@@ -246,3 +246,53 @@ outer;closed.so+0x123 50" ]
 	topleak -0 -q --stacks -o json .
 	validate "$repo/share/topleak.schema.json" <<<"$output"
 }
+
+@test "a core of a program that was recorded: what is lost, and what allocated it" {
+	local record
+	record=$(dirname -- "$TOPLEAK")/topleak-record
+	[ -x "$record" ] && [ -e "${record%/*}/libtopleak-record.so" ] || skip "the recorder was not built"
+	"${CC:-cc}" -g -O1 -x c -o lost - <<-'EOF'
+		#include <stdlib.h>
+		#include <string.h>
+		static char *kept[50];
+		__attribute__((noinline)) static char *make(size_t size)
+		{
+			char *made = malloc(size);
+			memset(made, 1, size);
+			return made;
+		}
+		__attribute__((noinline)) static void lose(size_t size, int count)
+		{
+			for (int i = 0; i < count; i++)
+				make(size);
+		}
+		__attribute__((noinline)) static void lose_other(void)
+		{
+			for (int i = 0; i < 30; i++)
+				make(3000);
+			lose(3000, 10);
+		}
+		int main(void)
+		{
+			for (int i = 0; i < 50; i++)
+				kept[i] = make(200);
+			lose(100, 1000);
+			lose_other();
+			abort();
+		}
+	EOF
+	ulimit -c unlimited
+	"$record" --full -q -o recording ./lost || true
+	[ -e core ] || mv core.* core || skip "no core here"
+	topleak -0 -q --leaks -o json core
+	is '.types | map(select(.size > 100 and .size < 120)) | .[0] | .count >= 999 and .allocated_by == "make < lose < main"'
+	is '.types | map(select(.size > 3000 and .size < 3100)) | .[0] | .count >= 38 and .allocated_by == "make < lose_other < main"'
+	topleak -0 -q --leaks core
+	contains "$output" "ALLOCATED BY" "make < lose < main"
+	# The file and the core tell the same.
+	local file core
+	file=$("$TOPLEAK" -q --stacks -o folded recording)
+	core=$("$TOPLEAK" -q --stacks -o folded core)
+	equal "$core" "$file"
+	contains "$core" "lose;make 100000" "lose_other;make 90000"
+}

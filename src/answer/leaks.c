@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "answer/leaks.h"
+#include "answer/joined.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -221,6 +222,36 @@ static bool leaks_table(struct dump *dump, struct leaks *leaks, struct saved *sa
 	return ok;
 }
 
+struct joining {
+	struct joined *joined;
+	bool lost; // no memory
+};
+
+static void object_join(void *context, const struct lost_object *object)
+{
+	struct joining *joining = context;
+	if (!joined_add(joining->joined, object))
+		joining->lost = true;
+}
+
+// What allocated them, if the dump tells. The names must be settled.
+static bool leaks_join(struct dump *dump, struct leaks *leaks, struct error *err)
+{
+	struct joining joining = {0};
+	if (leaks->result.partial || leaks->result.count == 0)
+		return true;
+	if (!joined_create(dump, err, &joining.joined))
+		return false;
+	bool ok = true;
+	if (joining.joined != NULL)
+		ok = lost_list(dump->image, dump->names, leaks->reach, dump->options->redact,
+			     object_join, &joining, err) &&
+		     ((!joining.lost && joined_tell(joining.joined, &leaks->result)) ||
+			     error_memory(err));
+	joined_destroy(joining.joined);
+	return ok;
+}
+
 bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 {
 	struct saved saved = {0};
@@ -232,7 +263,8 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err)
 	bool ok = table_load_old(dump, "leaks", leaks_find_old, err, &saved) &&
 		  leaks_reach(dump, "--leaks", err, &leaks) && leaks_group(dump, err, &leaks) &&
 		  left_outs_find(dump->image, err, &leaks.left_outs) &&
-		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head);
+		  dump_head_init(dump, mode, words, leaks.result.partial, err, &head) &&
+		  leaks_join(dump, &leaks, err);
 	if (ok && leaks.heap.allocator != HEAP_UNKNOWN && reach_lacks_roots(leaks.reach))
 		diag_warn(dump->diag,
 			"%s: the program's data, or all stacks, are not in the dump: most objects "

@@ -41,6 +41,7 @@ static struct report_types head_of(
 		.lists_known = result->lists_known,
 		.size_classes = result->size_classes,
 		.lower = result->lower,
+		.recorded = result->recorded,
 	};
 }
 
@@ -81,6 +82,7 @@ static struct report_type row_of(const struct type *type, const struct types_res
 		.direct_bytes = type->direct_bytes,
 		.examples = type->examples,
 		.example_count = type->example_count,
+		.allocated_by = type->allocated_by,
 	};
 	memcpy(row.sites, type->sites, sizeof row.sites);
 	return row;

@@ -65,9 +65,10 @@ static void csv_begin(struct report *report)
 	if (types != NULL && types->leaks != NULL)
 		fprintf(report->stream,
 			"%s%stype,kind,module,count,size,size_agreement,bytes,share,direct_count,"
-			"direct_bytes,indirect_count,indirect_bytes,examples\n",
+			"direct_bytes,indirect_count,indirect_bytes,examples%s\n",
 			report->many ? "file," : "",
-			types->old != NULL ? "more_count,more_bytes," : "");
+			types->old != NULL ? "more_count,more_bytes," : "",
+			types->recorded ? ",allocated_by" : "");
 	else if (types != NULL)
 		fprintf(report->stream,
 			"%s%stype,kind,module,count,size,size_method,size_agreement,bytes,share,"
@@ -145,13 +146,17 @@ static void csv_number(FILE *stream, bool known, uint64_t number)
 }
 
 // The rest of a row of lost objects.
-static void csv_lost(FILE *stream, const struct report_type *row)
+static void csv_lost(FILE *stream, const struct report_type *row, bool recorded)
 {
 	fprintf(stream, "%.3f,%" PRIu64 ",%.5f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
 		row->agreement, row->bytes, row->share, row->direct, row->direct_bytes,
 		row->count - row->direct, row->bytes - row->direct_bytes);
 	if (row->example_count > 0)
 		fprintf(stream, "0x%" PRIx64, row->examples[0]);
+	if (recorded) {
+		putc(',', stream);
+		csv_text(stream, row->allocated_by != NULL ? row->allocated_by : "");
+	}
 	putc('\n', stream);
 }
 
@@ -169,7 +174,7 @@ static void csv_type(struct report *report, const struct report_type *row)
 	fprintf(stream, ",%" PRIu64 ",", row->count);
 	csv_number(stream, row->size > 0, row->size);
 	if (report->head->types->leaks != NULL) {
-		csv_lost(stream, row);
+		csv_lost(stream, row, report->head->types->recorded);
 		return;
 	}
 	if (row->method != NULL)

@@ -547,6 +547,8 @@ static void json_type_row(struct report *report, const struct report_type *row)
 	if (report->rows > 0)
 		putc(',', report->stream);
 	json_t *object = report->head->types->leaks != NULL ? json_lost(row) : json_any_type(row);
+	if (report->head->types->recorded)
+		json_add(&object, "allocated_by", json_bytes(row->allocated_by));
 	if (object != NULL && report->head->types->old != NULL &&
 		(json_object_set_new(object, "more_count", json_integer(row->more_count)) != 0 ||
 			json_object_set_new(object, "more_bytes", json_integer(row->more_bytes)) !=

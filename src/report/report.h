@@ -120,7 +120,7 @@ struct report_malloc_size {
 };
 
 // Columns that a table of types can have, see table.c.
-enum { REPORT_COLUMNS = 13 };
+enum { REPORT_COLUMNS = 14 };
 
 // What the rows of a table of types rest on.
 struct report_types {
@@ -137,7 +137,8 @@ struct report_types {
 	bool lists_known;  // and all that are in threads' caches and fastbins
 	// The allocator to whose sizes the bytes of arrays are rounded up; NULL: none is known.
 	const char *size_classes;
-	bool lower; // the dump is cut: counts are lower bounds
+	bool lower;    // the dump is cut: counts are lower bounds
+	bool recorded; // the dump has a recording: rows tell what allocated most objects
 	// Of the rows that follow: how many, and the longest texts in columns; report_types_fit.
 	size_t rows;
 	unsigned widths[REPORT_COLUMNS];
@@ -404,6 +405,7 @@ struct report_type {
 	uint64_t secondary, embedded, freed;
 	uint64_t direct, direct_bytes; // of lost objects
 	const uint64_t *examples;      // addresses
+	const char *allocated_by;      // functions, the innermost first; NULL: not known
 	unsigned example_count;
 	// Of a comparison.
 	int64_t more_count, more_bytes;

@@ -47,6 +47,7 @@ enum column {
 	COLUMN_MODULE,
 	COLUMN_WHERE,
 	COLUMN_EXAMPLE,
+	COLUMN_ALLOCATED,
 	COLUMN_NOTE,
 	COLUMN_END,
 };
@@ -68,6 +69,7 @@ static const struct {
 	[COLUMN_MODULE] = {"MODULE", 0},
 	[COLUMN_WHERE] = {"WHERE", 0},
 	[COLUMN_EXAMPLE] = {"EXAMPLE", 0},
+	[COLUMN_ALLOCATED] = {"ALLOCATED BY", 0},
 	[COLUMN_NOTE] = {"", 0},
 };
 
@@ -138,6 +140,8 @@ static struct layout layout_of(const struct report *report)
 			ret.widths[i] =
 				i <= COLUMN_TYPE || width < TEXT_WIDTH_MAX ? width : TEXT_WIDTH_MAX;
 	}
+	if (types->recorded)
+		ret.shown |= BIT(COLUMN_ALLOCATED);
 	if (ret.widths[COLUMN_NOTE] == 0)
 		ret.shown &= ~BIT(COLUMN_NOTE);
 	if (report->width == 0)
@@ -243,6 +247,8 @@ static void row_init(const struct report_type *type, size_t number, struct row *
 	ret->cells[COLUMN_TYPE] = type->name;
 	ret->cells[COLUMN_MODULE] = type->module;
 	ret->cells[COLUMN_WHERE] = type->place != NULL ? type->place : type->where;
+	if (type->allocated_by != NULL)
+		ret->cells[COLUMN_ALLOCATED] = type->allocated_by;
 	ret->cells[COLUMN_NOTE] = type->only_old ? "(gone)" : type->only_new ? "(new)" : "";
 }
 

@@ -47,6 +47,7 @@ static void type_deinit(struct type *type)
 	free(type->name);
 	free(type->module);
 	free(type->place);
+	free(type->allocated_by);
 }
 
 bool types_add(struct types_result *result, const struct type *row, struct error *err)

@@ -62,6 +62,8 @@ struct type {
 	uint64_t direct, direct_bytes;
 	uint64_t examples[EXAMPLES_MAX];
 	unsigned example_count;
+	char *allocated_by; // functions of the stack that allocated most of them, as the texts of
+			    // struct name; NULL: not known; owned
 };
 
 struct types_result {
@@ -84,6 +86,7 @@ struct types_result {
 			  // are
 	bool lower;	  // the dump is cut: counts are lower bounds
 	bool partial;	  // stopped before the end
+	bool recorded;	  // the dump has a recording: what allocated them may be known
 };
 
 // Find the types in image from what the pass over it has gathered. On success *ret is the caller's,
