@@ -90,6 +90,7 @@ static bool dump_answer(const char *path, const char *exe, const struct options 
 		ok = options->types	   ? answer_types(&dump, report, err)
 		     : options->leaks	   ? answer_leaks(&dump, report, err)
 		     : options->owners	   ? answer_owners(&dump, report, err)
+		     : options->heap	   ? answer_heap(&dump, report, err)
 		     : options->path_given ? answer_path(&dump, report, err)
 		     : find_asked(options) ? answer_find(&dump, report, err)
 					   : answer_words(&dump, report, err);

@@ -152,7 +152,7 @@ aligned() {
 	address=$("$TOPLEAK" --types -n 100 "$core" | awk '/shop::Product,/ { print $NF; exit }')
 	[ -n "$address" ]
 	for columns in 40 41 60 80 100 132 200; do
-		for question in --types --leaks "--types --diff $BATS_TEST_TMPDIR/old.json" "--type Product --owners" \
+		for question in --types --leaks --heap "--leaks --all" "--types --diff $BATS_TEST_TMPDIR/old.json" "--type Product --owners" \
 			"--path $address" "--type Order --around" "--type Order --member 8,16:text,24,40"; do
 			# shellcheck disable=SC2086
 			on_terminal "$columns" --color=never $question "$core" >"$BATS_TEST_TMPDIR/out"

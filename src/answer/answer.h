@@ -77,6 +77,8 @@ bool answer_leaks(struct dump *dump, struct report *report, struct error *err);
 bool answer_owners(struct dump *dump, struct report *report, struct error *err);
 // The shortest way from a root to an object.
 bool answer_path(struct dump *dump, struct report *report, struct error *err);
+// What the allocator has.
+bool answer_heap(struct dump *dump, struct report *report, struct error *err);
 // Look for names now: needed before the memory is read. False where that cannot be, with an error
 // that names option.
 bool dump_names(struct dump *dump, const char *option, struct error *err);

@@ -28,8 +28,8 @@ uint64_t dump_memory_needed(const struct dump *dump)
 static bool dump_open_image(struct dump *dump, const char *path, struct error *err)
 {
 	const struct options *options = dump->options;
-	const bool objects =
-		options->types || options->leaks || options->owners || options->path_given;
+	const bool objects = options->types || options->leaks || options->heap || options->owners ||
+			     options->path_given;
 	struct image_options image_options = {
 		.piece = dump->piece,
 		.word_size = (unsigned)options->word_size,

@@ -63,6 +63,8 @@ static const struct option_spec specs[] = {
 		FIELD(types), 0, 0, 0, NULL},
 	{"leaks", NULL, '\0', TYPE_FLAG, NULL, "print what nothing reaches any more, by type",
 		FIELD(leaks), 0, 0, 0, NULL},
+	{"heap", NULL, '\0', TYPE_FLAG, NULL, "print what the allocator has: heaps, sizes of blocks, the largest ones",
+		FIELD(heap), 0, 0, 0, NULL},
 	{"stacks", NULL, '\0', TYPE_FLAG, NULL, "print who allocated it: call stacks that topleak-record recorded",
 		FIELD(stacks), 0, 0, 0, NULL},
 	{"by", NULL, '\0', TYPE_CHOICE, "KEY", "a row for each stack (the default), function, module, or size of blocks",
@@ -436,10 +438,10 @@ static bool options_check_tables(const struct options *options, struct error *er
 	const struct use needing[] = {
 		{options->sort_given, "--sort"}, {options->diff != NULL, "--diff"}};
 	const struct use asked[] = {{options->types, "--types"}, {options->leaks, "--leaks"},
-		{options->stacks, "--stacks"}, {options->owners, "--owners"},
-		{options->path_given, "--path"}, {false, NULL}};
+		{options->heap, "--heap"}, {options->stacks, "--stacks"},
+		{options->owners, "--owners"}, {options->path_given, "--path"}, {false, NULL}};
 	const char *question = use_first(asked);
-	if (options->exact_pointers && (question == NULL || options->types))
+	if (options->exact_pointers && (question == NULL || options->types || options->heap))
 		return error_usage(err, "--exact-pointers: needs --leaks, --owners or --path");
 	if (!options->types && !options->leaks && !options->stacks) {
 		for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
@@ -460,16 +462,16 @@ static bool options_check_tables(const struct options *options, struct error *er
 static bool options_check_question(const struct options *options, struct error *err)
 {
 	const struct use questions[] = {{options->types, "--types"}, {options->leaks, "--leaks"},
-		{options->stacks, "--stacks"}, {options->strings, "--strings"},
-		{options->find != NULL, "--find"}, {options->type != NULL, "--type"},
-		{options->path_given, "--path"}, {false, NULL}};
+		{options->heap, "--heap"}, {options->stacks, "--stacks"},
+		{options->strings, "--strings"}, {options->find != NULL, "--find"},
+		{options->type != NULL, "--type"}, {options->path_given, "--path"}, {false, NULL}};
 	const char *question = use_first(questions);
 	for (const struct use *use = questions; use->name != NULL; use++)
 		if (use->given && use->name != question)
 			return error_usage(err, "%s and %s: one question in a run; choose one",
 				question, use->name);
 	if (options->kinds != 0 && question != NULL && !options->types && !options->leaks &&
-		!options->path_given)
+		!options->heap && !options->path_given)
 		return error_usage(
 			err, "--kind with %s: chooses among words that are counted", question);
 	const struct use refined[] = {{options->member != NULL, "--member"},
@@ -480,8 +482,9 @@ static bool options_check_question(const struct options *options, struct error *
 			"--all"},
 		{options->owners, "--owners"}, {false, NULL}};
 	const char *refinement = use_first(refined);
-	if (refinement != NULL && (question == NULL || options->strings || options->types ||
-					  options->stacks || options->leaks || options->path_given))
+	if (refinement != NULL &&
+		(question == NULL || options->strings || options->types || options->stacks ||
+			options->leaks || options->heap || options->path_given))
 		return error_usage(err, "%s%s%s: needs %s--type", refinement,
 			question != NULL ? " with " : "", question != NULL ? question : "",
 			options->owners ? "" : "--find 0x... or ");

@@ -45,7 +45,7 @@ struct options {
 	uint64_t by;	  // enum stack_by (stacks/table.h)
 	uint64_t at;	  // milliseconds since a recording began
 	const char *diff; // NULL: not given
-	bool types, leaks, stacks, sort_given, by_given, at_given, top_given;
+	bool types, leaks, heap, stacks, sort_given, by_given, at_given, top_given;
 	bool exact_pointers, owners;
 	uint64_t path; // address of an object to which the way is asked for
 	bool path_given;

@@ -59,7 +59,11 @@ static void object_select(struct worker *worker, const struct object *object)
 			(size_t)min_u64(object->limit - object->start, SHOWN_SIZE));
 		bytes = copy;
 	}
-	const struct reach_object shown = worker_show(worker, object, bytes, size);
+	struct reach_object shown = worker_show(worker, object, bytes, size);
+	shown.lost = (atomic_load_explicit(
+			      &reach->states[object->slot / 64].marked, memory_order_relaxed) >>
+				     (object->slot % 64) &
+			     1) == 0;
 	if (!reach->select(reach->context, worker->number, &shown))
 		return;
 	struct state *state = &reach->states[object->slot / 64];

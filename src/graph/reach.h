@@ -61,6 +61,7 @@ struct reach_object {
 	const unsigned char *bytes; // its beginning
 	size_t available;	    // of these, so many are there
 	bool direct;		    // of a lost one: no other lost object points at it
+	bool lost;		    // nothing reaches it
 	size_t number;		    // 0, 1, 2, ... of lost objects, by address
 	size_t tile;		    // of the heap; one thread visits all objects in it
 };

@@ -54,6 +54,10 @@ static void csv_begin_stacks(struct report *report)
 		fprintf(report->stream, "lifetimes_%u,", i);
 	fprintf(report->stream, "%s\n", keys[stacks->by]);
 }
+// All rows of --heap have the same columns.
+#define CSV_HEAP                                                                                   \
+	"row,allocator,kind,address,size,used_count,used_bytes,free_count,free_bytes,end_bytes,"   \
+	"largest_free,free_pages,name,module,lost,holder,holder_module,offset"
 
 static void csv_begin(struct report *report)
 {
@@ -213,6 +217,10 @@ static void csv_list(struct report *report, enum report_list list)
 		[REPORT_OWNERS] = "count,offset,name,kind,module,address",
 		[REPORT_PATH] = "address,offset,name,kind,module,size,count",
 		[REPORT_LOST] = "address,size,direct,type,kind,module",
+		[REPORT_HEAPS] = CSV_HEAP,
+		[REPORT_HISTOGRAM] = CSV_HEAP,
+		[REPORT_SIZES] = CSV_HEAP,
+		[REPORT_BLOCKS] = CSV_HEAP,
 	};
 	if (report->answers == 0 && !report->list)
 		fprintf(report->stream, "%s%s\n", report->many ? "file," : "", columns[list]);
@@ -407,6 +415,48 @@ static void csv_stack(struct report *report, const struct report_stack *row)
 	putc('\n', stream);
 }
 
+static void csv_heap(struct report *report, const struct report_heap_row *row)
+{
+	FILE *stream = report->stream;
+	const bool heap = report->open == REPORT_HEAPS;
+	csv_file(report);
+	fprintf(stream, "%s,%s,%s,",
+		heap			       ? "heap"
+		: report->open == REPORT_SIZES ? "size"
+					       : "up_to",
+		heap ? row->allocator : "", heap ? row->kind : "");
+	if (heap)
+		csv_address(report, row->address);
+	putc(',', stream);
+	csv_number(stream, !heap, row->most);
+	fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", row->used_count,
+		row->used_bytes, row->free_count, row->free_bytes);
+	csv_number(stream, heap, row->end_bytes);
+	csv_number(stream, heap, row->largest_free);
+	csv_number(stream, heap, row->free_pages);
+	fputs(",,,,,\n", stream);
+}
+
+static void csv_block(struct report *report, const struct report_block *row)
+{
+	FILE *stream = report->stream;
+	csv_file(report);
+	fprintf(stream, "block,,%s,", row->kind);
+	csv_address(report, row->address);
+	fprintf(stream, ",%" PRIu64 ",,,,,,,,", row->size);
+	csv_text(stream, row->name);
+	putc(',', stream);
+	csv_text(stream, row->module);
+	fprintf(stream, ",%d,", row->lost);
+	csv_text(stream, row->holder != NULL ? row->holder : "");
+	putc(',', stream);
+	csv_text(stream, row->holder_module);
+	putc(',', stream);
+	if (row->offset_known)
+		fprintf(stream, "%" PRIu64, row->offset);
+	putc('\n', stream);
+}
+
 static void csv_end(struct report *report)
 {
 	(void)report;
@@ -426,5 +476,7 @@ const struct report_writer writer_csv = {
 	.owner = csv_owner,
 	.lost = csv_lost_object,
 	.stack = csv_stack,
+	.heap = csv_heap,
+	.block = csv_block,
 	.end = csv_end,
 };

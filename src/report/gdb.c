@@ -103,6 +103,18 @@ static void gdb_lost(struct report *report, const struct report_lost *row)
 	(void)report;
 }
 
+static void gdb_heap(struct report *report, const struct report_heap_row *row)
+{
+	(void)row;
+	(void)report;
+}
+
+static void gdb_block(struct report *report, const struct report_block *row)
+{
+	(void)row;
+	(void)report;
+}
+
 static void gdb_end(struct report *report)
 {
 	(void)report;
@@ -121,5 +133,7 @@ const struct report_writer writer_gdb = {
 	.field = gdb_field,
 	.owner = gdb_owner,
 	.lost = gdb_lost,
+	.heap = gdb_heap,
+	.block = gdb_block,
 	.end = gdb_end,
 };

@@ -309,6 +309,23 @@ static void json_stacks(struct report *report, const struct report_stacks *stack
 	fputs(",\"stacks\":[", report->stream);
 }
 
+static json_t *json_heap(const struct report_heap *heap)
+{
+	const bool known = !heap->unknown;
+	return json_pack("{so so so so so so so so so so so}", "allocators",
+		heap->allocators[0] != '\0' ? json_bytes(heap->allocators) : json_null(),
+		"used_count", json_or_null(known, heap->used_count), "used_bytes",
+		json_or_null(known, heap->used_bytes), "free_count",
+		json_or_null(known, heap->free_count), "free_bytes",
+		json_or_null(known, heap->free_bytes), "cached_count",
+		json_or_null(known, heap->cached_count), "cached_bytes",
+		json_or_null(known, heap->cached_bytes), "end_bytes",
+		json_or_null(known, heap->end_bytes), "free_pages",
+		json_or_null(known, heap->free_pages), "own_bytes",
+		json_or_null(known, heap->own_bytes), "unwalked_bytes",
+		json_or_null(known, heap->unwalked_bytes));
+}
+
 static void json_begin(struct report *report)
 {
 	const struct report_head *head = report->head;
@@ -327,6 +344,8 @@ static void json_begin(struct report *report)
 	}
 	if (head->account != NULL)
 		json_member(report, "account", json_account(head->account));
+	if (head->heap != NULL)
+		json_member(report, "totals", json_heap(head->heap));
 	if (head->types != NULL && head->types->leaks != NULL &&
 		head->types->leaks->left_outs != NULL && head->types->old == NULL)
 		json_member(report, "left_out",
@@ -417,6 +436,10 @@ static void json_list(struct report *report, enum report_list list)
 		[REPORT_OWNERS] = "owners",
 		[REPORT_PATH] = "path",
 		[REPORT_LOST] = "objects",
+		[REPORT_HEAPS] = "heaps",
+		[REPORT_HISTOGRAM] = "histogram",
+		[REPORT_SIZES] = "sizes",
+		[REPORT_BLOCKS] = "blocks",
 	};
 	json_close(report);
 	if (!report->list && report->head->types != NULL)
@@ -655,6 +678,53 @@ static void json_stack(struct report *report, const struct report_stack *row)
 	json_write(report, object);
 }
 
+static void json_heap_row(struct report *report, const struct report_heap_row *row)
+{
+	json_t *object = json_object();
+	if (report->open == REPORT_HEAPS) {
+		json_add(&object, "allocator", json_bytes(row->allocator));
+		json_add(&object, "kind", json_bytes(row->kind));
+		json_add(&object, "address", json_address(row->address));
+		json_add(&object, "end_bytes", json_number(row->end_bytes));
+		json_add(&object, "largest_free", json_number(row->largest_free));
+		json_add(&object, "free_pages", json_number(row->free_pages));
+	} else {
+		json_add(&object, "least", json_number(row->least));
+		json_add(&object, "most", json_number(row->most));
+	}
+	json_add(&object, "used_count", json_number(row->used_count));
+	json_add(&object, "used_bytes", json_number(row->used_bytes));
+	json_add(&object, "free_count", json_number(row->free_count));
+	json_add(&object, "free_bytes", json_number(row->free_bytes));
+	json_next(report);
+	json_write(report, object);
+}
+
+static json_t *json_module_name(const char *name)
+{
+	return name[0] != '\0' ? json_bytes(name) : json_null();
+}
+
+static json_t *json_holder(const struct report_block *row)
+{
+	if (row->holder == NULL)
+		return json_null();
+	return json_pack("{so ss so so so}", "name", json_bytes(row->holder), "kind",
+		row->holder_kind, "module", json_module_name(row->holder_module), "offset",
+		json_or_null(row->offset_known, row->offset), "address",
+		row->where != 0 ? json_address(row->where) : json_null());
+}
+
+static void json_block(struct report *report, const struct report_block *row)
+{
+	json_next(report);
+	json_write(
+		report, json_pack("{so so so ss so sb so}", "address", json_address(row->address),
+				"size", json_number(row->size), "name", json_bytes(row->name),
+				"kind", row->kind, "module", json_module_name(row->module), "lost",
+				row->lost, "holder", json_holder(row)));
+}
+
 static void json_end(struct report *report)
 {
 	json_close(report);
@@ -678,5 +748,7 @@ const struct report_writer writer_json = {
 	.owner = json_owner,
 	.lost = json_lost_object,
 	.stack = json_stack,
+	.heap = json_heap_row,
+	.block = json_block,
 	.end = json_end,
 };

@@ -173,6 +173,18 @@ uint64_t report_measure_of(const struct report_stacks *stacks, const struct repo
 	return 0;
 }
 
+void report_heap(struct report *report, const struct report_heap_row *row)
+{
+	report->writer->heap(report, row);
+	report_step(report);
+}
+
+void report_block(struct report *report, const struct report_block *row)
+{
+	report->writer->block(report, row);
+	report_step(report);
+}
+
 void report_end(struct report *report)
 {
 	report->writer->end(report);

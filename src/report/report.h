@@ -261,10 +261,24 @@ struct report_sources {
 	bool debuginfod;
 };
 
+// What allocators have, in bytes and blocks.
+struct report_heap {
+	const char *allocators; // names, ", " between them; "" if none is known
+	uint64_t used_count, used_bytes, free_count, free_bytes;
+	// Of what is free, blocks that wait in caches of threads or on lists of small ones, as far
+	// as these are known.
+	uint64_t cached_count, cached_bytes;
+	uint64_t end_bytes;	 // free at the ends of heaps
+	uint64_t free_pages;	 // bytes of whole pages that are free, and were touched
+	uint64_t own_bytes;	 // the allocators' own
+	uint64_t unwalked_bytes; // that look like a heap, but could not be walked
+	bool unknown;		 // interrupted, or no heap was found: numbers are not known
+};
+
 // One answer, before its rows.
 struct report_head {
 	const char *mode;    // "words", "types", "types-diff", "leaks", "leaks-diff", "strings",
-			     // "find", "owners", "path", "stacks", "stacks-diff"
+			     // "find", "owners", "path", "heap", "stacks", "stacks-diff"
 	const char *version; // of topleak
 	bool names;	     // rows have descriptions
 	struct report_input input;
@@ -279,6 +293,7 @@ struct report_head {
 	const struct report_types *types;     // NULL: rows are words
 	const struct report_stacks *stacks;   // NULL: rows are others
 	const struct report_account *account; // NULL: not known
+	const struct report_heap *heap;	      // NULL: not asked for
 	const char *closer;		      // a type that is worth a closer look; NULL: none
 };
 
@@ -304,6 +319,26 @@ struct report_found {
 	bool unknown; // interrupted before the numbers were known
 };
 
+// A heap; or blocks of a size, or up to one.
+struct report_heap_row {
+	const char *allocator; // of a heap
+	const char *kind;      // "main", "arena", "mapped", "slabs"
+	uint64_t address;      // of the first block of a heap
+	uint64_t least, most;  // sizes of blocks
+	uint64_t used_count, used_bytes, free_count, free_bytes;
+	uint64_t end_bytes, largest_free, free_pages; // of a heap
+};
+
+// One of the largest blocks, and what holds it. Names are as in struct report_owner.
+struct report_block {
+	uint64_t address, size;
+	const char *name, *kind, *module;
+	bool lost;
+	const char *holder, *holder_kind, *holder_module; // holder NULL: nothing
+	bool offset_known;
+	uint64_t offset, where;
+};
+
 // The rows that may follow, in this order.
 enum report_list {
 	REPORT_TEXTS,
@@ -314,6 +349,10 @@ enum report_list {
 	REPORT_OWNERS,
 	REPORT_PATH,
 	REPORT_LOST,
+	REPORT_HEAPS,
+	REPORT_HISTOGRAM,
+	REPORT_SIZES,
+	REPORT_BLOCKS,
 };
 
 // A lost object.
@@ -446,6 +485,8 @@ struct report_writer {
 	void (*owner)(struct report *report, const struct report_owner *row);
 	void (*lost)(struct report *report, const struct report_lost *row);
 	void (*stack)(struct report *report, const struct report_stack *row);
+	void (*heap)(struct report *report, const struct report_heap_row *row);
+	void (*block)(struct report *report, const struct report_block *row);
 	void (*end)(struct report *report);
 };
 
@@ -484,6 +525,8 @@ void report_field(struct report *report, const struct report_field *row);
 void report_owner(struct report *report, const struct report_owner *row);
 void report_lost(struct report *report, const struct report_lost *row);
 void report_stack(struct report *report, const struct report_stack *row);
+void report_heap(struct report *report, const struct report_heap_row *row);
+void report_block(struct report *report, const struct report_block *row);
 void report_end(struct report *report);
 // Write out what is buffered. An error if anything could not be written.
 bool report_flush(struct report *report, struct error *err);

@@ -13,19 +13,57 @@
 #include "report/table.h"
 #include "report/terminal.h"
 
+// A line that is no row.
+static void __attribute__((format(printf, 2, 3)))
+text_line(struct report *report, const char *format, ...)
+{
+	char line[160];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof line, format, arguments);
+	va_end(arguments);
+	terminal_write_lines(report->stream, line, report->width);
+}
+
+static void text_heap_totals(struct report *report, const struct report_heap *heap)
+{
+	if (heap->unknown) {
+		text_line(report, "not known: %s\n",
+			heap->allocators[0] != '\0'
+				? "interrupted before it was found out"
+				: "no heap of an allocator that is known was found");
+		return;
+	}
+	text_line(report, "%s: in use %" PRIu64 " blocks, %s; free %" PRIu64 " blocks, %s\n",
+		heap->allocators, heap->used_count, size_format(heap->used_bytes).text,
+		heap->free_count, size_format(heap->free_bytes).text);
+	text_line(report,
+		"of what is free: in caches %s; at the ends of heaps %s; in whole pages %s\n",
+		size_format(heap->cached_bytes).text, size_format(heap->end_bytes).text,
+		size_format(heap->free_pages).text);
+	text_line(report, "the allocator's own: %s; not walked: %s\n",
+		size_format(heap->own_bytes).text, size_format(heap->unwalked_bytes).text);
+}
+
+static void text_begin_table(struct report *report)
+{
+	table_begin(report);
+	stacks_begin(report);
+	if (report->head->heap != NULL)
+		text_heap_totals(report, report->head->heap);
+}
+
 static void text_begin(struct report *report)
 {
 	if (!report->many) {
-		table_begin(report);
-		stacks_begin(report);
+		text_begin_table(report);
 		return;
 	}
 	const char *path = report->head->input.path;
 	fputs(report->answers > 0 ? "\n" : "", report->stream);
 	report_escaped(report, path, strlen(path), ESCAPE_TERMINAL);
 	fputs(":\n", report->stream);
-	table_begin(report);
-	stacks_begin(report);
+	text_begin_table(report);
 }
 
 // Returns the columns used.
@@ -58,18 +96,6 @@ static void text_description(
 	struct report *report, const char *kind, const char *text, size_t columns_used)
 {
 	text_colored(report, kind, text, text_room(report, columns_used));
-}
-
-// A line that is no row.
-static void __attribute__((format(printf, 2, 3)))
-text_line(struct report *report, const char *format, ...)
-{
-	char line[160];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(line, sizeof line, format, arguments);
-	va_end(arguments);
-	terminal_write_lines(report->stream, line, report->width);
 }
 
 static void text_word(struct report *report, const struct report_word *row)
@@ -446,6 +472,68 @@ static void text_lost(struct report *report, const struct report_lost *row)
 	owner_name(report, &shown, used > 0 ? (size_t)used : 0);
 }
 
+// ---- what the allocator has
+
+static void text_heap(struct report *report, const struct report_heap_row *row)
+{
+	char size[48];
+	if (report->open == REPORT_HEAPS) {
+		if (report->rows == 0)
+			text_line(report, "\n%11s %10s %11s %11s %11s %11s  %s\n", "IN USE",
+				"BLOCKS", "FREE", "AT THE END", "LARGEST", "FREE PAGES", "HEAP");
+		char address[32] = "";
+		if (strcmp(row->kind, "main") == 0 || strcmp(row->kind, "arena") == 0)
+			snprintf(address, sizeof address, " 0x%" PRIx64, row->address);
+		text_line(report, "%11s %10" PRIu64 " %11s %11s %11s %11s  %s %s%s\n",
+			size_format(row->used_bytes).text, row->used_count,
+			size_format(row->free_bytes).text, size_format(row->end_bytes).text,
+			size_format(row->largest_free).text, size_format(row->free_pages).text,
+			row->allocator, row->kind, address);
+		return;
+	}
+	if (report->rows == 0)
+		text_line(report, "\n%17s %10s %11s %10s %11s\n",
+			report->open == REPORT_SIZES ? "BLOCKS OF" : "BLOCKS UP TO", "IN USE",
+			"BYTES", "FREE", "BYTES");
+	if (report->open == REPORT_SIZES && row->least < row->most)
+		snprintf(size, sizeof size, "%" PRIu64 "..%" PRIu64, row->least, row->most);
+	else
+		snprintf(size, sizeof size, "%" PRIu64, row->most);
+	text_line(report, "%17s %10" PRIu64 " %11s %10" PRIu64 " %11s\n", size, row->used_count,
+		size_format(row->used_bytes).text, row->free_count,
+		size_format(row->free_bytes).text);
+}
+
+static void text_block(struct report *report, const struct report_block *row)
+{
+	const int digits = 2 * (int)report->head->scanned.word_size;
+	if (report->rows == 0)
+		text_line(report, "\n%11s  %-*s  %s\n", "LARGEST", digits + 2, "ADDRESS",
+			"TYPE, AND WHAT HOLDS IT");
+	int used = fprintf(report->stream, "%11s  ", size_format(row->size).text);
+	used += fprintf(report->stream, "0x%0*" PRIx64 "  ", digits, row->address);
+	char *line = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&line, &size);
+	if (stream == NULL) {
+		report->lost = true;
+		return;
+	}
+	fprintf(stream, "%s <- %s%s", row->name,
+		row->holder != NULL ? row->holder
+		: row->lost	    ? "nothing: lost"
+				    : "?",
+		row->lost && row->holder != NULL ? " (lost)" : "");
+	if (row->offset_known)
+		fprintf(stream, " +%" PRIu64, row->offset);
+	if (fclose(stream) == 0)
+		text_description(report, row->kind, line, used > 0 ? (size_t)used : 0);
+	else
+		report->lost = true;
+	free(line);
+	putc('\n', report->stream);
+}
+
 static void text_end(struct report *report)
 {
 	lines_flush(report);
@@ -467,5 +555,7 @@ const struct report_writer writer_text = {
 	.owner = text_owner,
 	.lost = text_lost,
 	.stack = stacks_row,
+	.heap = text_heap,
+	.block = text_block,
 	.end = text_end,
 };
