@@ -646,10 +646,12 @@ static void object_tell(
 		size += part_claim(worker, worker_word(worker, address + v8->elements), plain);
 		if (shape->instance == v8->js_map || shape->instance == v8->set)
 			size += part_claim(worker, worker_word(worker, address + v8->table), plain);
-		if (shape->instance == v8->array_buffer)
-			size += worker_block(worker,
-				worker_word(worker, address + v8->buffer_store),
+		if (shape->instance == v8->array_buffer) {
+			const uint64_t store = worker_word(worker, address + v8->buffer_store);
+			size += worker_block(worker, store,
 				worker_word(worker, address + v8->buffer_length));
+			worker_own(worker, store);
+		}
 	}
 	worker_found(worker, type, address, size);
 }

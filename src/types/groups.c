@@ -146,10 +146,13 @@ bool groups_row_of(
 	const struct image_info *info = image_info(groups->image);
 	const struct types_result *result = groups->result;
 	const unsigned word = info->word_size;
+	const size_t count = result->mark_count;
+	const uint64_t first = count > 0 ? result->marks[0] : 0;
+	const uint64_t length = count > 0 ? result->marks[count - 1] - first : 0;
 	for (size_t at = 0; at + word <= min_u64(size, BEGINNING); at += word) {
 		const uint64_t value = word_load(bytes + at, word, info->order);
-		size_t low = 0, high = result->mark_count;
-		if (!ranges_have(&groups->ranges, value))
+		size_t low = 0, high = count;
+		if (value - first > length || count == 0)
 			continue;
 		while (low < high) {
 			const size_t middle = low + (high - low) / 2;
@@ -158,7 +161,7 @@ bool groups_row_of(
 			else
 				high = middle;
 		}
-		if (low < result->mark_count && result->marks[low] == value) {
+		if (low < count && result->marks[low] == value) {
 			*ret = value;
 			return true;
 		}

@@ -131,8 +131,10 @@ static void piece_search(
 	(void)parts;
 	for (size_t at = 0; at + word <= view->size; at += word) {
 		const uint64_t value = word_load(view->bytes + at, word, info->order);
+		if (value - first >= length)
+			continue;
 		const size_t bit = filter_bit(value);
-		if (value - first >= length || (search->filter[bit / 64] >> bit % 64 & 1) == 0)
+		if ((search->filter[bit / 64] >> bit % 64 & 1) == 0)
 			continue;
 		struct wanted *wanted = wanted_find(search, value);
 		if (wanted != NULL)
