@@ -101,6 +101,12 @@ static uint64_t make_word(const struct span *spans, size_t count)
 	}
 }
 
+static bool occurs(const struct pointers *pointers, uint64_t address)
+{
+	(void)pointers;
+	return address % 16 == 0;
+}
+
 static bool run_case(void)
 {
 	struct span spans[SPANS_MAX];
@@ -111,6 +117,7 @@ static bool run_case(void)
 		.address_mask = random_below(4) == 0 ? UINT64_MAX >> 8 : UINT64_MAX,
 		.spans = spans,
 		.span_count = make_spans(spans, size),
+		.occurs = random_below(2) == 0 ? occurs : NULL,
 	};
 	kind_set wanted = (kind_set)random_below((uint64_t)1 << KIND_COUNT);
 	if (random_below(3) == 0)

@@ -181,3 +181,31 @@ same_as_whole() {
 	topleak -0 -n 5 --redact "$core"
 	[[ $output != *omer* && $output != *session* ]]
 }
+
+# by_chance FLAG...: builds fixtures/chance.c; what its memory is full of by chance has no name, what it has stored has
+by_chance() {
+	needs jq
+	cd "$BATS_TEST_TMPDIR"
+	"${CC:-cc}" -O2 "$@" -o chance "$repo/fixtures/chance.c" || skip "$* does not work"
+	local symbols
+	for symbols in yes no; do
+		[ $symbols = yes ] || strip -s chance
+		"$repo/scripts/dump" -k core ./chance truth || skip "the kernel writes no core where it can be read"
+		topleak -0 -k code,data -n 300 --min-count 50 -ojson core
+		equal "$(jq -r '.words[].value' <<<"$output" | sed 's/0x0*//' | sort)" \
+			"$(sed -n 's/^[a-z_]* 0x\([0-9a-f]*\) [0-9]*$/\1/p' truth | sort -u)"
+		topleak -0 --types -n 300 -ojson core
+		is '[.types[] | select(.where == "heap" and .count >= 50)] | length >= 4 and length <= 8'
+		[ $symbols = no ] || is '[.types[] | select(.where == "heap" and .count >= 50) | .name] | all(test("^-> (on_|table|changing)"))'
+	done
+}
+
+@test "numbers and ends of texts are no addresses: a program at a fixed address" { by_chance -fno-pie -no-pie; }
+@test "numbers and ends of texts are no addresses: a static program" { by_chance -fno-pie -static; }
+@test "numbers and ends of texts are no addresses: constants behind the code" {
+	by_chance -fno-pie -no-pie -Wl,-z,noseparate-code
+}
+@test "numbers and ends of texts are no addresses: gold" {
+	needs ld.gold
+	by_chance -fno-pie -no-pie -fuse-ld=gold
+}

@@ -316,7 +316,7 @@ static void address_report(void *context, uint64_t address)
 	const bool known = answer->head.head.names && places_known(answer->dump);
 	const struct report_address row = {
 		.address = address + answer->base,
-		.place = known ? names_describe(names, address).text : "",
+		.place = known ? names_describe_address(names, address).text : "",
 	};
 	report_address(answer->report, &row);
 }

@@ -224,7 +224,7 @@ static bool dump_pass(struct dump *dump, struct error *err, struct types_pass *r
 	const struct image_info *info = image_info(dump->image);
 	const size_t memory = dump->options->memory - info->memory;
 	struct size_classes classes;
-	const struct survey_options options = {
+	struct survey_options options = {
 		.memory = memory - memory / ZEROS_SHARE,
 		.threads = (unsigned)dump->options->threads,
 		.level = dump->options->level,
@@ -240,6 +240,7 @@ static bool dump_pass(struct dump *dump, struct error *err, struct types_pass *r
 	if (!names_has_addresses(dump->names))
 		return error_usage(err, "--types: %s: is read as plain bytes, which have no types",
 			info->path);
+	options.pointers = names_pointers(dump->names);
 	size_classes_find(dump->names, info->word_size, &classes);
 	if (!dump_walk(dump, err, &ret->heap))
 		return false;

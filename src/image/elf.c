@@ -62,6 +62,7 @@ static bool elf_load_header(
 	elf->section_offset = HEADER(e_shoff);
 	elf->section_count = HEADER(e_shnum);
 	elf->section_size = HEADER(e_shentsize);
+	elf->name_index = HEADER(e_shstrndx);
 	layout->segment_size = HEADER(e_phentsize);
 	layout->segment_count = HEADER(e_phnum);
 #undef HEADER
@@ -168,21 +169,55 @@ bool elf_extent(const struct elf *elf, uint64_t *start, uint64_t *end)
 	return *start < *end;
 }
 
-bool elf_has_symbols(const struct elf *elf, const struct elf_source *file)
+// The section headers that can be read. The caller must free them; NULL: there are none.
+static unsigned char *elf_read_sections(
+	const struct elf *elf, const struct elf_source *file, size_t *size, size_t *ret)
 {
-	const size_t size = elf->elf_class == 32 ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
-	if (elf->section_offset == 0 || elf->section_size != size)
-		return false;
+	*size = elf->elf_class == 32 ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
+	*ret = 0;
+	if (elf->section_offset == 0 || elf->section_size != *size)
+		return NULL;
 	// A count that does not fit is 0; then there are more than 65,279 sections.
 	const unsigned count = elf->section_count != 0 ? elf->section_count : 0x10000;
-	unsigned char *raw AUTO_FREE = malloc(count * size);
-	if (raw == NULL)
-		return false;
-	const size_t got = source_read(file, elf->section_offset, raw, count * size) / size;
-	for (size_t i = 0; i < got; i++) {
+	unsigned char *raw = malloc(count * *size);
+	if (raw != NULL)
+		*ret = source_read(file, elf->section_offset, raw, count * *size) / *size;
+	return raw;
+}
+
+bool elf_has_symbols(const struct elf *elf, const struct elf_source *file)
+{
+	size_t size, count;
+	unsigned char *raw AUTO_FREE = elf_read_sections(elf, file, &size, &count);
+	for (size_t i = 0; i < count; i++) {
 		// sh_name, then sh_type, in both classes.
 		if (load_u32(raw + i * size + 4, elf->order) == SHT_SYMTAB)
 			return true;
+	}
+	return false;
+}
+
+bool elf_section_find(const struct elf *elf, const struct elf_source *file, const char *name,
+	uint64_t *address, uint64_t *size)
+{
+	size_t header_size, count;
+	unsigned char *raw AUTO_FREE = elf_read_sections(elf, file, &header_size, &count);
+	const unsigned word = elf->elf_class / 8;
+	const size_t length = strlen(name) + 1;
+	char found[32];
+	if (elf->name_index >= count || length > sizeof found)
+		return false;
+	// sh_name and sh_type of 4 bytes, then words: sh_flags, sh_addr, sh_offset, sh_size.
+	const unsigned char *names = raw + elf->name_index * header_size + 8;
+	const uint64_t at = word_load(names + 2 * word, word, elf->order);
+	for (size_t i = 0; i < count; i++) {
+		const unsigned char *header = raw + i * header_size;
+		if (source_read(file, at + load_u32(header, elf->order), found, length) != length ||
+			memcmp(found, name, length) != 0)
+			continue;
+		*address = word_load(header + 8 + word, word, elf->order);
+		*size = word_load(header + 8 + 3 * word, word, elf->order);
+		return *address != 0;
 	}
 	return false;
 }

@@ -32,6 +32,7 @@ struct elf {
 	uint64_t segment_offset; // e_phoff
 	uint64_t section_offset; // e_shoff
 	unsigned section_count, section_size;
+	unsigned name_index;	      // e_shstrndx: the section that has their names
 	struct elf_segment *segments; // owned
 	unsigned segment_count;
 };
@@ -62,6 +63,10 @@ const struct elf_segment *elf_segment_find(const struct elf *elf, uint32_t type)
 bool elf_extent(const struct elf *elf, uint64_t *start, uint64_t *end);
 // Has a section of type SHT_SYMTAB.
 bool elf_has_symbols(const struct elf *elf, const struct elf_source *file);
+
+// The address and the size of the section with a name, in the file; false if there is none.
+bool elf_section_find(const struct elf *elf, const struct elf_source *file, const char *name,
+	uint64_t *address, uint64_t *size);
 
 // Read the NT_GNU_BUILD_ID note. mapped: offsets in source are addresses (p_vaddr), not places in a
 // file. ret->size is 0 if there is none that can be read.

@@ -102,6 +102,10 @@ static bool filter_enter(struct kind_filter *filter, const struct span *span)
 	// Addresses in the first page are no addresses (kinds.c).
 	low.start = max_u64(low.start, (uint64_t)1 << PAGE_BITS);
 	low.end = min_u64(low.end, limit);
+	// There each word is looked at.
+	if (filter->kinds.occurs != NULL && low.start < POINTERS_LOW &&
+		(span->kind == KIND_CODE || span->kind == KIND_DATA))
+		low.kind = (enum kind)PAGE_MIXED;
 	if (span->end > limit) {
 		const uint64_t start = max_u64(span->start, limit);
 		if (filter->high_size == 0)

@@ -79,8 +79,12 @@ enum kind kinds_of(const struct kinds *kinds, uint64_t value)
 		return KIND_ZERO;
 	const uint64_t address = value & kinds->address_mask;
 	const struct span *span = address >= ADDRESS_MIN ? span_find(kinds, address) : NULL;
-	if (span != NULL && (span->kind == KIND_CODE || span->kind == KIND_DATA))
-		return span->kind;
+	if (span != NULL && (span->kind == KIND_CODE || span->kind == KIND_DATA)) {
+		if (kinds->occurs == NULL || address >= POINTERS_LOW ||
+			kinds->occurs(kinds->pointers, address))
+			return span->kind;
+		span = NULL;
+	}
 	const size_t length = text_length(kinds, value);
 	if (length == kinds->word_size)
 		return KIND_TEXT;

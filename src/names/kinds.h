@@ -5,6 +5,8 @@
 //   zero    0
 //   code    an address in an executable part of a mapped file
 //   data    an address in another part of a mapped file
+//           (of low addresses, such as numbers and texts have, only the beginnings of functions, of
+//           static objects and their members, and return addresses that are on a stack)
 //   text    printable characters that fill the word
 //   heap, stack, anon   an address in such memory
 //   text    printable characters and NULs behind them, at least half a word of characters
@@ -18,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "image/places.h"
+#include "names/pointers.h"
 
 // "zero", "number", ...: as in --kind and JSON.
 const char *kind_name(enum kind kind);
@@ -36,6 +39,10 @@ struct kinds {
 	uint64_t address_mask;	  // bits of a word that make the address
 	const struct span *spans; // sorted, without overlaps
 	size_t span_count;
+	// Tells numbers and texts from addresses of programs where these are as low; NULL: there
+	// are no such, or nothing is known.
+	bool (*occurs)(const struct pointers *pointers, uint64_t address);
+	const struct pointers *pointers;
 };
 
 // Up to a trillion a word is shown in decimal: the sizes, counters, timestamps in milliseconds and

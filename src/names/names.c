@@ -15,6 +15,7 @@
 #include "names/debuginfod.h"
 #include "names/demangle.h"
 #include "names/lines.h"
+#include "names/pointers.h"
 #include "names/rtti.h"
 #include "names/symbols.h"
 
@@ -31,7 +32,8 @@ struct names {
 	struct modules *modules;
 	struct places places;
 	struct kinds kinds;
-	struct symbols **symbols; // of each module; NULL: not loaded yet
+	struct pointers *pointers; // NULL: not wanted yet
+	struct symbols **symbols;  // of each module; NULL: not loaded yet
 	struct debuginfod *debuginfod;
 	struct text text;
 	// Where a live process has its files, in its own mount namespace.
@@ -155,6 +157,7 @@ void names_destroy(struct names *names)
 			symbols_destroy(names->symbols[i]);
 	free(names->symbols);
 	debuginfod_destroy(names->debuginfod);
+	pointers_destroy(names->pointers);
 	places_deinit(&names->places);
 	modules_destroy(names->modules, names->image);
 	free(names->text.bytes);
@@ -175,12 +178,6 @@ bool names_has_addresses(const struct names *names)
 {
 	const struct image_info *info = image_info(names->image);
 	return info->format == IMAGE_ELF_CORE && !info->overridden;
-}
-
-bool names_filter(const struct names *names, kind_set wanted, enum cpu_level level,
-	struct error *err, struct kind_filter **ret)
-{
-	return kind_filter_create(&names->kinds, wanted, level, err, ret);
 }
 
 void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT])
@@ -229,6 +226,72 @@ static struct symbols *names_symbols(struct names *names, uint32_t index)
 	names->symbols[index] =
 		same != NULL ? symbols_share(same) : symbols_create(names->image, module, &options);
 	return names->symbols[index];
+}
+
+// ---- which words are addresses
+
+struct pointers_visit {
+	const struct names *names;
+	uint32_t module;
+	struct pointers *pointers;
+};
+
+static bool visit_symbol(void *context, uint64_t address, uint64_t size, bool object)
+{
+	const struct pointers_visit *visit = context;
+	const struct modules *modules = visit->names->modules;
+	const uint64_t at = modules->list[visit->module].bias + address;
+	const struct module_range *range = modules_find(modules, at);
+	const bool code = range != NULL && (range->flags & PF_X) != 0 && !object;
+	return pointers_add(visit->pointers, visit->module, at, size, code);
+}
+
+const struct pointers *names_pointers(struct names *names)
+{
+	struct error ignored = {0};
+	struct pointers *pointers;
+	if (names->pointers != NULL)
+		return names->pointers;
+	if (!pointers_create(names->image, names->modules, &ignored, &pointers))
+		return NULL;
+	bool done = true;
+	for (uint32_t i = 0; done && i < names->modules->count; i++) {
+		const struct module *module = &names->modules->list[i];
+		// Where numbers are below all addresses, what has no table for unwinding is taken
+		// as it is.
+		// A server is asked only for what owns a row.
+		if (!module->loaded || module->start >= POINTERS_LOW || names->options.kinds_only ||
+			(names->debuginfod != NULL && names->symbols[i] == NULL))
+			continue;
+		const struct symbols *symbols = names_symbols(names, i);
+		struct pointers_visit visit = {names, i, pointers};
+		done = symbols == NULL || symbols_each(symbols, visit_symbol, &visit);
+	}
+	if (!done || !pointers_settle(pointers, &names->places, &ignored)) {
+		pointers_destroy(pointers);
+		return NULL;
+	}
+	names->pointers = pointers;
+	return pointers;
+}
+
+// Let kinds be told with them where they may be mistaken for others.
+static void names_use_pointers(struct names *names)
+{
+	const struct modules *modules = names->modules;
+	if (modules->range_count == 0 || modules->ranges[0].start >= POINTERS_LOW ||
+		names->kinds.occurs != NULL)
+		return;
+	names->kinds.pointers = names_pointers(names);
+	if (names->kinds.pointers != NULL)
+		names->kinds.occurs = pointers_occur;
+}
+
+bool names_filter(struct names *names, kind_set wanted, enum cpu_level level, struct error *err,
+	struct kind_filter **ret)
+{
+	names_use_pointers(names);
+	return kind_filter_create(&names->kinds, wanted, level, err, ret);
 }
 
 uint64_t names_symbols_memory(const struct names *names)
@@ -455,6 +518,25 @@ uint64_t names_malloc_size(uint64_t value, unsigned word_size)
 	return possible ? size : 0;
 }
 
+// The last characters of a text are often a word of their own, with NULs behind them. Fewer than
+// three tell nothing.
+static void names_add_short_text(struct names *names, uint64_t value)
+{
+	char bytes[8];
+	size_t length = 0;
+	word_store((unsigned char *)bytes, value, names->kinds.word_size, names->kinds.order);
+	while (length < names->kinds.word_size && bytes[length] >= ' ' && bytes[length] < 0x7f)
+		length++;
+	for (size_t i = length; i < names->kinds.word_size; i++)
+		if (bytes[i] != '\0')
+			return;
+	if (length < 3 || names->kinds.spans == NULL)
+		return;
+	text_add(&names->text, ", or \"");
+	text_add_escaped(&names->text, bytes, length, ESCAPE_QUOTED);
+	text_add(&names->text, "\"");
+}
+
 static void names_add_number(struct names *names, uint64_t value)
 {
 	// Negative numbers of the word's own width.
@@ -464,6 +546,7 @@ static void names_add_number(struct names *names, uint64_t value)
 	const uint64_t size = names_malloc_size(value, word);
 	if (size != 0)
 		text_add(&names->text, ", or malloc size %" PRIu64, size);
+	names_add_short_text(names, value);
 }
 
 static void names_add_text(struct names *names, uint64_t value)
@@ -513,6 +596,8 @@ static void names_add_other(struct names *names, uint64_t value)
 
 struct name names_describe(struct names *names, uint64_t value)
 {
+	if (value < POINTERS_LOW && value > 0)
+		names_use_pointers(names);
 	const enum kind kind = kinds_of(&names->kinds, value);
 	names->text.length = 0;
 	names->text.bytes[0] = '\0';
@@ -540,6 +625,17 @@ struct name names_describe(struct names *names, uint64_t value)
 		break;
 	}
 	return (struct name){kind, names->text.bytes};
+}
+
+struct name names_describe_address(struct names *names, uint64_t address)
+{
+	size_t index;
+	names->text.length = 0;
+	names->text.bytes[0] = '\0';
+	if (!places_find(&names->places, address, &index))
+		return (struct name){KIND_OTHER, names->text.bytes};
+	names_add_place(names, address);
+	return (struct name){names->places.spans[index].kind, names->text.bytes};
 }
 
 // Where a vtable pointer lies in an object: minus the offset to top, two words before the
@@ -611,6 +707,10 @@ struct identity names_identify(struct names *names, uint64_t address)
 			text_add_plain(&names->text, name);
 		ret.type = code && !symbol.object ? IDENTITY_FUNCTION : IDENTITY_OBJECT;
 		ret.offset = symbol.offset;
+		const unsigned word = image_info(names->image)->elf_class / 8;
+		const bool thumb = image_info(names->image)->machine == EM_ARM && ret.offset == 1;
+		ret.inside = ret.type == IDENTITY_FUNCTION ? ret.offset != 0 && !thumb
+							   : ret.offset != 0 && address % word != 0;
 	}
 	ret.name = names->text.bytes;
 	return ret;

@@ -45,6 +45,12 @@ struct name {
 
 // Describe a word by its value (not as loaded, if the byte orders differ). Not thread-safe.
 struct name names_describe(struct names *names, uint64_t value);
+// The same of what is known to be an address.
+struct name names_describe_address(struct names *names, uint64_t address);
+
+// Which addresses in modules objects can hold; NULL if there is no memory. Lives as long as names.
+// Not thread-safe, the result is.
+const struct pointers *names_pointers(struct names *names);
 
 // What an address in a module is.
 enum identity_type {
@@ -62,6 +68,8 @@ struct identity {
 	const char *name;
 	uint64_t offset; // where in an object this vtable pointer is, or of the address in the
 			 // symbol
+	bool inside; // it is no place that objects point at: the middle of a function, or of what
+		     // a static object holds
 };
 
 // Say what an address in a module is. Not thread-safe.
@@ -108,8 +116,8 @@ void names_measure(const struct names *names, uint64_t ret[static KIND_COUNT]);
 uint64_t names_symbols_memory(const struct names *names);
 // A filter that keeps words of the wanted kinds, as names_describe has them. names must live as
 // long. The caller must release *ret with kind_filter_destroy.
-bool names_filter(const struct names *names, kind_set wanted, enum cpu_level level,
-	struct error *err, struct kind_filter **ret);
+bool names_filter(struct names *names, kind_set wanted, enum cpu_level level, struct error *err,
+	struct kind_filter **ret);
 
 // The parts of the address space that are told apart: sorted, without overlaps. Returns their
 // number; *ret lives as long as names.

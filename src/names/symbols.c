@@ -32,6 +32,7 @@ struct entry {
 	uint8_t source;
 	bool sized : 1;
 	bool linkage : 1; // in the procedure linkage table
+	bool object : 1;  // data, says the symbol
 };
 
 struct section {
@@ -204,6 +205,7 @@ static bool entry_make(const struct symbols *symbols, struct sections *sections,
 {
 	const uint64_t start = symbol_address(symbols, symbol);
 	ret->start = start;
+	ret->object = GELF_ST_TYPE(symbol->st_info) == STT_OBJECT;
 	// The address of a library's function, in an executable that is not position independent:
 	// that of its entry in the procedure linkage table.
 	if (shndx == SHN_UNDEF) {
@@ -463,8 +465,19 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	ret->offset = address - entry->start;
 	ret->sized = entry->sized;
 	ret->linkage = entry->linkage;
-	ret->object = ret->name != NULL && GELF_ST_TYPE(symbol.st_info) == STT_OBJECT;
+	ret->object = entry->object;
 	return ret->name != NULL;
+}
+
+bool symbols_each(const struct symbols *symbols, symbols_visit *visit, void *context)
+{
+	for (size_t i = 0; i < symbols->count; i++) {
+		const struct entry *entry = &symbols->entries[i];
+		if (!visit(context, entry->start, entry->sized ? entry->end - entry->start : 0,
+			    entry->object))
+			return false;
+	}
+	return true;
 }
 
 size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count)
@@ -562,6 +575,14 @@ bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol
 	(void)address;
 	(void)ret;
 	return false;
+}
+
+bool symbols_each(const struct symbols *symbols, symbols_visit *visit, void *context)
+{
+	(void)symbols;
+	(void)visit;
+	(void)context;
+	return true;
 }
 
 size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count)

@@ -45,6 +45,10 @@ struct symbol {
 // size, or the last one before it without a size. Where several have the same address the choice is
 // always the same. False if there is none.
 bool symbols_find(const struct symbols *symbols, uint64_t address, struct symbol *ret);
+// Call visit for each address that a symbol has, until it returns false, and return that; or true.
+// size: 0 if it has none. object: the symbol says that it is data.
+typedef bool symbols_visit(void *context, uint64_t address, uint64_t size, bool object);
+bool symbols_each(const struct symbols *symbols, symbols_visit *visit, void *context);
 // The index of a name in a list that a symbol has, or count; of several symbols at one address only
 // one is known.
 size_t symbols_match(const struct symbols *symbols, const char *const *list, size_t count);

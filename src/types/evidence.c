@@ -44,13 +44,13 @@ static bool entries_identify(struct evidence *evidence, const struct image *imag
 		*entry = (struct entry){
 			.hits = &pass->list[i],
 			.type = identity.type,
-			.module = identity.module,
+			.module = identity.inside ? NULL : identity.module,
 			.offset = identity.offset,
 			.outer = NO_ID,
 		};
 		if (identity.name != NULL && (entry->name = strdup(identity.name)) == NULL)
 			return error_memory(err);
-		entry->rank = entry_rank(image, entry);
+		entry->rank = identity.inside ? RANK_NONE : entry_rank(image, entry);
 	}
 	return true;
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "image/places.h"
+#include "names/pointers.h"
 #include "types/candidates.h"
 #include "types/facts.h"
 #include "types/parts.h"
@@ -68,6 +69,7 @@ struct hits_shared {
 	sift_function *sift;
 	struct candidates *candidates;
 	const struct hash *hash;
+	const struct pointers *pointers;    // see survey_options
 	const struct size_classes *classes; // of the allocator; NULL: they are not known
 };
 

@@ -178,8 +178,8 @@ static size_t cells_above(const struct gatherer *gatherer, uint32_t bar)
 	return count;
 }
 
-static bool gatherer_init(struct gatherer *gatherer, const struct image *image,
-	const struct names *names, unsigned threads)
+static bool gatherer_init(
+	struct gatherer *gatherer, const struct image *image, struct names *names, unsigned threads)
 {
 	*gatherer = (struct gatherer){.threads = threads,
 		.bar = 1,

@@ -398,6 +398,7 @@ static bool survey_init(struct survey *pass, const struct modules *modules, stru
 		.sift = sift_for(pass->options->level),
 		.candidates = &pass->candidates,
 		.hash = &pass->hash,
+		.pointers = pass->options->pointers,
 		.classes = pass->options->classes,
 	};
 	// The buffers of threads take an eighth of the memory at most.

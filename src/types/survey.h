@@ -68,6 +68,7 @@ struct survey_options {
 	const struct size_classes *classes; // of the allocator, if it is not glibc's
 	const struct heap *heap;	    // the map of blocks; without regions if none is known
 	struct zeros *zeros; // notes the memory that was never touched; NULL: not wanted
+	const struct pointers *pointers;    // which addresses in modules count; NULL: all
 	struct survey_watch watch;
 };
 

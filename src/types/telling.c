@@ -8,16 +8,18 @@
 
 #include "base/bytes.h"
 #include "base/escape.h"
+#include "names/pointers.h"
 #include "names/rtti.h"
 #include "types/remains.h"
 
-void teller_init(struct teller *teller, const struct image *image, const struct names *names)
+void teller_init(struct teller *teller, const struct image *image, struct names *names)
 {
 	const struct image_info *info = image_info(image);
 	const struct modules *modules = names_modules(names);
 	*teller = (struct teller){
 		.image = image,
 		.modules = modules,
+		.pointers = names_pointers(names),
 		.kinds = {.word_size = info->word_size, .order = info->order},
 	};
 	const struct module_range *ranges = modules->ranges;
@@ -62,7 +64,8 @@ static enum telling_kind word_kind(const struct teller *teller, uint64_t word)
 		free(rtti.type);
 		return TELLING_CLASS;
 	}
-	if (address_is_bin(teller->image, word))
+	if (address_is_bin(teller->image, word) ||
+		(teller->pointers != NULL && !pointers_can_be(teller->pointers, word)))
 		return TELLING_NONE;
 	if ((range->flags & (PF_X | PF_W)) != 0)
 		return TELLING_POINTER;

@@ -37,6 +37,7 @@ struct telling {
 struct teller {
 	const struct image *image;
 	const struct modules *modules;
+	const struct pointers *pointers; // NULL: it is not known which addresses count
 	struct kinds kinds;
 	// All modules lie in these two stretches: the program, and what is mapped far from it.
 	struct {
@@ -46,7 +47,7 @@ struct teller {
 };
 
 // image and names must live as long.
-void teller_init(struct teller *teller, const struct image *image, const struct names *names);
+void teller_init(struct teller *teller, const struct image *image, struct names *names);
 
 // The most telling word of an object of which `available` bytes are at hand.
 struct telling teller_look(struct teller *teller, const unsigned char *bytes, size_t available);

@@ -329,7 +329,10 @@ char *type_name_pointer(const struct identity *identity, uint64_t value, unsigne
 
 static char *struct_name(const struct entry *entry, unsigned offset)
 {
-	const struct identity identity = {entry->type, entry->module, entry->name, entry->offset};
+	const struct identity identity = {.type = entry->type,
+		.module = entry->module,
+		.name = entry->name,
+		.offset = entry->offset};
 	return type_name_pointer(&identity, entry->hits->value, offset);
 }
 
