@@ -43,6 +43,27 @@ bool elf_maps(
 	return overlaps && add_saturated(offset, size) <= add_saturated(end | 0xffff, 1);
 }
 
+bool elf_leaves(
+	const struct elf *elf, uint64_t bias, uint64_t address, uint64_t size, uint64_t offset)
+{
+	const uint64_t page = 4096, end = add_saturated(address, size);
+	uint64_t first, last;
+	bool known = false;
+	if (!elf_extent(elf, &first, &last) || address - bias < first || end - bias > last)
+		return false;
+	for (unsigned i = 0; i < elf->segment_count; i++) {
+		const struct elf_segment *segment = &elf->segments[i];
+		if (segment->type != PT_LOAD)
+			continue;
+		const uint64_t start = (bias + segment->address) & ~(page - 1);
+		if (start < end && bias + segment->address + segment->memory_size > address)
+			return false;
+		known |= segment->address == first &&
+			 address - offset == bias + segment->address - segment->offset;
+	}
+	return known;
+}
+
 // The bias at which the mapping would be a part of a program.
 static bool binary_bias(const struct elf *elf, const struct image_mapping *mapping, uint64_t *ret)
 {
@@ -72,8 +93,9 @@ static bool binary_fits_mappings(const struct binary_context *context, const str
 		if (!known && !binary_bias(elf, mapping, &bias))
 			return false;
 		known = true;
-		if (!elf_maps(elf, bias, mapping->start, mapping->end - mapping->start,
-			    mapping->offset))
+		const uint64_t size = mapping->end - mapping->start;
+		if (!elf_maps(elf, bias, mapping->start, size, mapping->offset) &&
+			!elf_leaves(elf, bias, mapping->start, size, mapping->offset))
 			return false;
 	}
 	for (unsigned i = 0; i < elf->segment_count; i++) {
@@ -128,8 +150,21 @@ static bool binary_fits_segments(const struct binary_context *context, const str
 	return elf->type != ET_EXEC || bias == 0;
 }
 
+// Whether the ELF header, where the dump has it without the program headers, is that of the file.
+static bool binary_fits_header(const struct binary_context *context, const struct module *module,
+	const struct elf_source *source)
+{
+	unsigned char there[52], here[sizeof there];
+	const bool known = image_read(context->image, module->start, there, sizeof there) ==
+				   sizeof there &&
+			   memcmp(there, ELFMAG, SELFMAG) == 0;
+	return !known || (source->read(source->context, source->base, here, sizeof here) ==
+					 sizeof here &&
+				 memcmp(there, here, sizeof there) == 0);
+}
+
 static bool binary_fits(const struct binary_context *context, const struct module *module,
-	const struct elf *elf, uint64_t *ret)
+	const struct elf *elf, const struct elf_source *source, uint64_t *ret)
 {
 	const struct image_info *info = image_info(context->image);
 	*ret = module->bias;
@@ -140,7 +175,8 @@ static bool binary_fits(const struct binary_context *context, const struct modul
 		return elf_equal(elf, &module->elf);
 	const bool fits = context->owners != NULL ? binary_fits_mappings(context, module, elf, ret)
 						  : binary_fits_segments(context, module, elf, ret);
-	return fits && (!module->is_main || binary_fits_auxv(context, elf, *ret));
+	return fits && binary_fits_header(context, module, source) &&
+	       (!module->is_main || binary_fits_auxv(context, elf, *ret));
 }
 
 static void binary_refuse(
@@ -169,7 +205,7 @@ bool binary_try(const struct binary_context *context, struct module *module, con
 	elf_build_id(&elf, &source, false, &id);
 	const bool verified = module->build_id.size > 0;
 	if (verified ? !build_id_equal(&id, &module->build_id)
-		     : !binary_fits(context, module, &elf, &bias)) {
+		     : !binary_fits(context, module, &elf, &source, &bias)) {
 		binary_refuse(module, file, &id);
 		elf_deinit(&elf);
 		local_file_destroy(file);

@@ -30,3 +30,6 @@ bool elf_offset_address(const struct elf *elf, uint64_t offset, uint64_t *ret);
 // says if the program is loaded at bias.
 bool elf_maps(
 	const struct elf *elf, uint64_t bias, uint64_t address, uint64_t size, uint64_t offset);
+// Or it is a rest between two PT_LOADs, which the dynamic linker maps with the first and leaves.
+bool elf_leaves(
+	const struct elf *elf, uint64_t bias, uint64_t address, uint64_t size, uint64_t offset);

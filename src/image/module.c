@@ -130,9 +130,12 @@ static bool module_continues(const struct module *module, const struct image_map
 {
 	if (strcmp(last->path, mapping->path) != 0)
 		return false;
+	const uint64_t size = mapping->end - mapping->start;
 	if (module->loaded)
-		return elf_maps(&module->elf, module->bias, mapping->start,
-			mapping->end - mapping->start, mapping->offset);
+		return elf_maps(&module->elf, module->bias, mapping->start, size,
+			       mapping->offset) ||
+		       elf_leaves(&module->elf, module->bias, mapping->start, size,
+			       mapping->offset);
 	return mapping->offset > last->offset;
 }
 

@@ -599,6 +599,8 @@ struct name names_describe(struct names *names, uint64_t value)
 	if (value < POINTERS_LOW && value > 0)
 		names_use_pointers(names);
 	const enum kind kind = kinds_of(&names->kinds, value);
+	if (kind == KIND_OTHER)
+		names_pointers(names);
 	names->text.length = 0;
 	names->text.bytes[0] = '\0';
 	switch (kind) {
@@ -619,7 +621,10 @@ struct name names_describe(struct names *names, uint64_t value)
 		names_add_place(names, value & names->kinds.address_mask);
 		break;
 	case KIND_OTHER:
-		names_add_other(names, value);
+		if (names->pointers != NULL && pointers_unloaded(names->pointers, value))
+			text_add(&names->text, "not mapped (a library that was unloaded?)");
+		else
+			names_add_other(names, value);
 		break;
 	case KIND_COUNT:
 		break;

@@ -20,6 +20,8 @@
 // Of so many addresses of code at most one begins a function.
 #define CODE_LIKELIHOOD 16
 #define DYNAMIC_MAX 256
+// Libraries lie side by side; what was between two of them leaves at most so much free.
+#define UNLOADED_MAX ((uint64_t)64 << 20)
 
 struct mark {
 	uint64_t start, end;
@@ -236,6 +238,24 @@ bool pointers_can_be(const struct pointers *pointers, uint64_t address)
 	return address_fits(pointers, address, &likelihood) &&
 	       (address >= POINTERS_LOW ||
 		       !sightings_are_chance(&pointers->sightings, address, likelihood));
+}
+
+bool pointers_unloaded(const struct pointers *pointers, uint64_t address)
+{
+	const struct modules *modules = pointers->modules;
+	size_t low = 0, high = modules->range_count;
+	if (address < POINTERS_LOW || address % pointers->word != 0)
+		return false;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (modules->ranges[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && low < modules->range_count && modules->ranges[low].start > address &&
+	       modules->ranges[low].start - modules->ranges[low - 1].end <= UNLOADED_MAX &&
+	       image_segment_at(pointers->image, address) == NULL;
 }
 
 // ---- return addresses

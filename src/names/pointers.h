@@ -36,5 +36,8 @@ bool pointers_settle(struct pointers *pointers, const struct places *places, str
 // Whether an address that lies in a module can be stored in an object. True also where nothing is
 // known. Thread-safe.
 bool pointers_can_be(const struct pointers *pointers, uint64_t address);
-// The same, or it is a return address that was noted. Thread-safe.
+// Whether an address is in no memory, but between two modules that are near: a library may have
+// been there. Only of high addresses, which are no numbers. Thread-safe.
+bool pointers_unloaded(const struct pointers *pointers, uint64_t address);
+// Whether it can be stored, or it is a return address that was noted. Thread-safe.
 bool pointers_occur(const struct pointers *pointers, uint64_t address);

@@ -44,7 +44,8 @@ static bool entries_identify(struct evidence *evidence, const struct image *imag
 		*entry = (struct entry){
 			.hits = &pass->list[i],
 			.type = identity.type,
-			.module = identity.inside ? NULL : identity.module,
+			.module = identity.module,
+			.middle = identity.inside,
 			.offset = identity.offset,
 			.outer = NO_ID,
 		};

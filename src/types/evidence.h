@@ -26,8 +26,9 @@ struct entry {
 	const struct candidate *hits;
 	enum identity_type type;
 	char *name; // owned
-	const struct module *module;
-	uint64_t offset; // of the vtable pointer in the object, or in the symbol
+	const struct module *module; // NULL: none, it may have been unloaded
+	bool middle;		     // of something that no object points into the middle of
+	uint64_t offset;	     // of the vtable pointer in the object, or in the symbol
 	// How much it tells of an object: the greatest names it.
 	unsigned rank; // 0: it names nothing
 	size_t first_open, open_count;

@@ -65,8 +65,9 @@ static bool value_identify(struct hits *hits, uint64_t value, uint32_t *ret)
 	struct candidates *candidates = shared->candidates;
 	if (candidates_find(candidates, value, ret))
 		return true;
-	if (!ranges_have(shared->ranges, value) ||
-		(shared->pointers != NULL && !pointers_can_be(shared->pointers, value)))
+	const bool counts = ranges_have(shared->ranges, value) &&
+			    (shared->pointers == NULL || pointers_can_be(shared->pointers, value));
+	if (!counts && (shared->pointers == NULL || !pointers_unloaded(shared->pointers, value)))
 		return false;
 	if (candidates->bar > 0 &&
 		candidates->cells[candidate_cell(shared->hash, value)] < candidates->bar)

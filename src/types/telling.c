@@ -58,7 +58,9 @@ static enum telling_kind word_kind(const struct teller *teller, uint64_t word)
 	struct rtti rtti;
 	const struct module_range *range = modules_find(teller->modules, word);
 	if (range == NULL)
-		return TELLING_NONE;
+		return teller->pointers != NULL && pointers_unloaded(teller->pointers, word)
+			       ? TELLING_POINTER
+			       : TELLING_NONE;
 	if (modules_range_has_data(teller->modules, range) &&
 		rtti_find(teller->image, teller->modules, word, &rtti)) {
 		free(rtti.type);

@@ -71,7 +71,7 @@ static struct type *type_add(
 	struct builder *builder, enum type_kind kind, const char *name, const struct module *module)
 {
 	struct types_result *result = builder->result;
-	struct type type = {.kind = kind, .name = strdup(name), .module = strdup(module->name)};
+	struct type type = {.kind = kind, .name = strdup(name), .module = strdup(module != NULL ? module->name : "")};
 	if (type.name == NULL || type.module == NULL) {
 		type_deinit(&type);
 		error_memory(builder->err);
@@ -312,6 +312,15 @@ char *type_name_pointer(const struct identity *identity, uint64_t value, unsigne
 {
 	char *name = NULL, inside[32] = "", at[16] = "";
 	const bool named = identity->type != IDENTITY_NONE;
+	if (identity->module == NULL) {
+		if (offset > 0 && offset <= OFFSET_MAX)
+			snprintf(at, sizeof at, " @+%u", offset);
+		return asprintf(&name,
+			       "-> not mapped, 0x%" PRIx64 " (a library that was unloaded?)%s", value,
+			       at) < 0
+			       ? NULL
+			       : name;
+	}
 	if (!named)
 		snprintf(inside, sizeof inside, "+0x%" PRIx64, value - identity->module->bias);
 	else if (identity->offset != 0)
@@ -397,7 +406,7 @@ static bool structs_report(struct builder *builder)
 	for (uint32_t i = 0; i < builder->evidence.pass->count; i++) {
 		const struct entry *entry = &builder->evidence.entries[i];
 		if (entry->type != IDENTITY_CLASS && entry->type != IDENTITY_CONSTRUCTION &&
-			entry->module != NULL && entry->rank > 0 && !struct_report(builder, entry))
+			!entry->middle && entry->rank > 0 && !struct_report(builder, entry))
 			return false;
 	}
 	return true;
