@@ -444,3 +444,116 @@ build_id() {
 	topleak -0 -q -n 1000 core
 	[ "$(grep -c ' : 1  function (lib[0-9]*.so)$' <<<"$output")" -eq 100 ]
 }
+
+# A program that makes objects of its own, and others in a library that is loaded and perhaps closed.
+plugin() {
+	cat >plugin.cpp <<-'END'
+		struct Plug { virtual ~Plug() {} char bytes[56] = {1}; };
+		void *volatile last;
+		extern "C" void make() { for (int i = 0; i < 2000; i++) last = new Plug; }
+	END
+	cat >main.cpp <<-'END'
+		#include <cstdlib>
+		#include <dlfcn.h>
+		struct Own { virtual ~Own() {} char bytes[100] = {2}; };
+		void *volatile last;
+		int main(int argc, char **argv)
+		{
+			void *library = dlopen(argv[1], RTLD_NOW);
+			if (library == nullptr)
+				return 1;
+			reinterpret_cast<void (*)()>(dlsym(library, "make"))();
+			for (int i = 0; i < 1000; i++)
+				last = new Own;
+			if (argc > 2)
+				dlclose(library);
+			abort();
+		}
+	END
+	"${CXX:-c++}" -O1 -shared -fPIC "${@:2}" -o libplug.so plugin.cpp
+	# shellcheck disable=SC2086 # several flags
+	"${CXX:-c++}" -O1 $1 -o main main.cpp -ldl
+}
+
+# without CORE TYPE...: the notes of these types become others, which nobody knows
+without() {
+	perl -e 'my ($path, %type) = ($ARGV[0], map { hex, 1 } @ARGV[1 .. $#ARGV]);
+		open my $core, "+<:raw", $path or die;
+		my $read = sub { my ($at, $size) = @_; my $bytes; seek $core, $at, 0; read $core, $bytes, $size; $bytes };
+		my ($table, $count) = unpack "Q< x16 S<", $read->(32, 26);
+		for my $i (0 .. $count - 1) {
+			my ($kind, $flags, $offset, $address, $physical, $size) = unpack "L<2 Q<4", $read->($table + 56 * $i, 40);
+			next if $kind != 4;
+			for (my $at = $offset; $at < $offset + $size;) {
+				my ($name, $desc, $type) = unpack "L<3", $read->($at, 12);
+				if ($type{$type}) { seek $core, $at + 8, 0; print $core pack "L<", 0x7fff0001 }
+				$at += 12 + ($name + 3 & ~3) + ($desc + 3 & ~3);
+			}
+		}' "$@"
+}
+
+@test "without a list of files and an auxiliary vector: --exe leads to the libraries" {
+	local flag
+	for flag in "" "-no-pie -fno-pie"; do
+		plugin "$flag"
+		kernel_core core ./main "$PWD/libplug.so"
+		without core 46494c45 6
+		topleak -0 --types -ojson core
+		is '.types == []'
+		equal "$(grep -c . <<<"$stderr")" 1
+		contains "$stderr" "no program is known"
+		topleak -0 --types -ojson --exe main core
+		[ -z "$stderr" ]
+		is '[.types[] | select(.sites.heap >= 1000 and .sites.heap <= 2000) | .name] == ["Plug", "Own"]'
+		# Another program is not this one, and is not compared with libraries.
+		cp /bin/true other
+		topleak -0 --types --exe other core
+		equal "$(grep -c . <<<"$stderr")" 1
+		contains "$stderr" "other: is not the program of core"
+	done
+}
+
+@test "libraries that were prelinked lie where their program headers say" {
+	plugin "-no-pie -fno-pie" -Wl,-Ttext-segment=0x3000000000
+	kernel_core core ./main "$PWD/libplug.so"
+	without core 46494c45
+	topleak -0 --types -ojson core
+	is '[.types[] | select(.sites.heap >= 1000 and .sites.heap <= 2000) | .name] == ["Plug", "Own"]'
+	is '.modules | any(.path | endswith("/libplug.so"))'
+}
+
+@test "objects of a library that was unloaded" {
+	plugin ""
+	kernel_core core ./main "$PWD/libplug.so" closed
+	topleak -0 --types core
+	contains "${lines[1]}" "-> not mapped, 0x"
+	contains "${lines[1]}" "(a library that was unloaded?)"
+	topleak -0 --types -ojson core
+	is '.types[0] | .count == 2000 and .kind == "unnamed" and .module == ""'
+	topleak -0 --leaks -ojson core
+	is '[.types[] | select(.name | startswith("-> not mapped, 0x")) | .count] | add >= 1999'
+	topleak -0 -n 20 core
+	contains "$output" " : 2000  not mapped (a library that was unloaded?)"
+}
+
+@test "program headers that the dump has not: the file is compared by its header and its mappings" {
+	local other map="{ name => 'CORE', type => 0x46494c45, desc => pack('Q<2', 3, 4096) .
+		pack('Q<9', 0x7f0000000000, 0x7f0000001000, 0, 0x7f0000002000, 0x7f0000008000, 2, 0x7f0000008000, 0x7f0000009000, 8)
+		. \"$PWD/lib.so\\0\" x 3 }"
+	# As BOLT writes it, the table is behind everything else; between the segments pages of the file are left.
+	mkcore lib.so 'type => 3, table => "end", segments => [{ vaddr => 0, offset => 0, filesz => 0x1000, memsz => 0x1000, flags => 4 },
+		{ vaddr => 0x8000, offset => 0x8000, words => [(1) x 512], flags => 5 }]'
+	mkcore core "pid => 1, signal => 6, command => 'a', notes => [$map], segments => [
+		{ vaddr => 0x7f0000000000, flags => 4, bytes => do { local (@ARGV, \$/) = 'lib.so'; substr <>, 0, 4096 } },
+		{ vaddr => 0x7f0000002000, filesz => 0, memsz => 0x6000, flags => 4, words => [] },
+		{ vaddr => 0x7f0000008000, filesz => 0, memsz => 0x1000, flags => 5, words => [] }]"
+	topleak -0 -ojson core
+	[ -z "$stderr" ]
+	is '.modules | any(.path | endswith("/lib.so"))'
+	is '[.modules[] | .state] == ["unverified"]'
+	# Another entry point is another file.
+	cp lib.so other
+	printf '\1' | dd of=lib.so bs=1 seek=24 conv=notrunc 2>/dev/null
+	topleak -0 -ojson core
+	is '[.modules[] | .state] == ["mismatch"]'
+}

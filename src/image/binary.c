@@ -142,7 +142,9 @@ static bool binary_fits_segments(const struct binary_context *context, const str
 	}
 	for (unsigned i = 0; i < elf->segment_count; i++) {
 		const struct elf_segment *segment = &elf->segments[i];
+		// What the dynamic linker says is enough where a dump leaves out what is in files.
 		if (segment->type == PT_LOAD && segment->memory_size > 0 &&
+			(!placed || (segment->flags & PF_W) != 0) &&
 			image_segment_at(context->image, bias + segment->address) == NULL)
 			return false;
 	}

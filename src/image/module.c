@@ -226,6 +226,69 @@ static char *program_path(const struct builder *builder)
 	return path != NULL ? path : strdup("");
 }
 
+// Read the header of a library that the link map tells of. Where it was prelinked, its bias is 0
+// and it lies where its program headers say: near its dynamic section.
+static void library_load_header(struct builder *builder, struct module *module)
+{
+	const struct image_info *info = builder->info;
+	module_load_header(builder, module, module->bias);
+	if (module->loaded || module->bias != 0)
+		return;
+	size_t low = 0, high = info->segment_count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (info->segments[middle].address <= module->dynamic)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t back = 0; back < NEIGHBOURS && back < low && !module->loaded; back++) {
+		module_load_header(builder, module, info->segments[low - 1 - back].address);
+		const struct elf_segment *dynamic =
+			module->loaded ? elf_segment_find(&module->elf, PT_DYNAMIC) : NULL;
+		if (module->loaded && (dynamic == NULL || module->bias + dynamic->address !=
+								  module->dynamic)) {
+			elf_deinit(&module->elf);
+			module->loaded = module->has_header = false;
+			module->build_id.size = 0;
+			module->bias = 0;
+		}
+	}
+}
+
+// The libraries, from the list that the dynamic linker keeps for the program.
+static bool modules_add_libraries(struct builder *builder, const struct module *program)
+{
+	struct link_entry *entries;
+	const struct elf elf = program->elf;
+	const size_t count = linkmap_load(builder->image, &elf, program->bias, &entries);
+	bool done = true;
+	for (size_t i = 0; i < count && done; i++) {
+		if (entries[i].path[0] != '/')
+			continue;
+		struct module *module = module_add(builder, entries[i].path);
+		done = module != NULL;
+		if (!done)
+			break;
+		module->bias = entries[i].bias;
+		module->dynamic = entries[i].dynamic;
+		library_load_header(builder, module);
+	}
+	linkmap_free(entries, count);
+	return done;
+}
+
+// The program is known: what the dump left out of its constants, and its libraries.
+static bool modules_follow_program(struct builder *builder, const struct module *program)
+{
+	// The dynamic linker's own path is a constant of the program.
+	if (program->file != NULL && !module_add_overlay(builder->modules, program))
+		return false;
+	overlay_sort(builder->modules->overlay);
+	image_set_overlay(builder->image, builder->modules->overlay);
+	return modules_add_libraries(builder, program);
+}
+
 static bool modules_from_linkmap(struct builder *builder)
 {
 	uint64_t headers;
@@ -241,29 +304,96 @@ static bool modules_from_linkmap(struct builder *builder)
 	struct binary_context context = {builder->image, builder->options, builder->diag, NULL, 0};
 	if (!program->loaded && builder->options->search)
 		binary_find(&context, program);
-	if (!program->loaded)
-		return true;
-	// The dynamic linker's own path is a constant of the program.
-	if (program->file != NULL && !module_add_overlay(builder->modules, program))
-		return false;
-	overlay_sort(builder->modules->overlay);
-	image_set_overlay(builder->image, builder->modules->overlay);
-	struct link_entry *entries;
-	const size_t count = linkmap_load(builder->image, &program->elf, program->bias, &entries);
-	bool done = true;
-	for (size_t i = 0; i < count && done; i++) {
-		if (entries[i].path[0] != '/')
-			continue;
-		struct module *module = module_add(builder, entries[i].path);
-		done = module != NULL;
-		if (!done)
-			break;
-		module_load_header(builder, module, entries[i].bias);
-		module->bias = module->loaded ? module->bias : entries[i].bias;
-		module->dynamic = entries[i].dynamic;
+	return !program->loaded || modules_follow_program(builder, program);
+}
+
+// ---- without the auxiliary vector
+
+// Whether the tags of the dynamic section of elf, which file has, are in memory at bias, as the
+// dynamic linker leaves them: a page of the file can be mapped twice. Or it has none.
+static bool program_is_at(const struct builder *builder, const struct elf *elf,
+	const struct elf_source *file, uint64_t bias)
+{
+	const struct elf_segment *dynamic = elf_segment_find(elf, PT_DYNAMIC);
+	const unsigned word = elf->elf_class / 8;
+	if (dynamic == NULL)
+		return elf->type == ET_EXEC;
+	for (uint64_t at = 0; at + 2 * word <= dynamic->file_size; at += 2 * word) {
+		unsigned char bytes[8];
+		uint64_t there;
+		if (file->read(file->context, file->base + dynamic->offset + at, bytes, word) !=
+				word ||
+			!image_read_word(builder->image, bias + dynamic->address + at, &there) ||
+			there != word_load(bytes, word, elf->order))
+			return false;
+		uint64_t debug;
+		if (there == DT_DEBUG &&
+			(!image_read_word(builder->image, bias + dynamic->address + at + word,
+				 &debug) ||
+				debug == 0))
+			return false;
+		if (there == DT_NULL)
+			return at > 0;
 	}
-	linkmap_free(entries, count);
-	return done;
+	return false;
+}
+
+// Where a program lies, by its part that can be written.
+static bool program_locate(const struct builder *builder, const struct elf *elf,
+	const struct elf_source *file, uint64_t *ret)
+{
+	const struct image_info *info = builder->info;
+	*ret = 0;
+	if (elf->elf_class != info->elf_class || elf->order != info->elf_order ||
+		elf->machine != info->machine)
+		return false;
+	if (elf->type == ET_EXEC)
+		return program_is_at(builder, elf, file, 0);
+	for (unsigned i = 0; i < elf->segment_count; i++) {
+		const struct elf_segment *segment = &elf->segments[i];
+		if (segment->type != PT_LOAD || (segment->flags & PF_W) == 0)
+			continue;
+		for (size_t k = 0; k < info->segment_count; k++) {
+			*ret = info->segments[k].address - (segment->address & ~(uint64_t)0xfff);
+			if (info->segments[k].present > 0 &&
+				program_is_at(builder, elf, file, *ret))
+				return true;
+		}
+	}
+	return false;
+}
+
+// The user's --exe, where the dump says neither which files were mapped nor where the program is.
+static bool modules_from_exe(struct builder *builder)
+{
+	const char *path = builder->options->exe;
+	struct local_file *file = path != NULL && builder->options->search
+					  ? local_file_create(path)
+					  : NULL;
+	if (file == NULL)
+		return true;
+	const struct elf_source source = local_file_source(file);
+	struct elf elf = {0};
+	uint64_t bias = 0;
+	const bool found = elf_load(&source, &elf) && program_locate(builder, &elf, &source, &bias);
+	const struct elf_segment *dynamic = elf_segment_find(&elf, PT_DYNAMIC);
+	const uint64_t at = dynamic != NULL ? bias + dynamic->address : 0;
+	uint64_t first = 0, end;
+	elf_extent(&elf, &first, &end);
+	elf_deinit(&elf);
+	local_file_destroy(file);
+	if (!found)
+		return true;
+	struct module *program = module_add(builder, path);
+	if (program == NULL)
+		return false;
+	program->is_main = true;
+	program->dynamic = at;
+	program->bias = bias;
+	module_load_header(builder, program, bias + first);
+	struct binary_context context = {builder->image, builder->options, builder->diag, NULL, 0};
+	binary_try(&context, program, path);
+	return !program->loaded || modules_follow_program(builder, program);
 }
 
 // Without any list: what begins like a program, if --exe or a build-id directory has it.
@@ -283,6 +413,10 @@ static bool modules_from_headers(struct builder *builder)
 			found = builder->options->exe != NULL &&
 				binary_try(&context, module, builder->options->exe);
 			module->is_main = found;
+			// Most are libraries: that they are not the program is no news.
+			free(module->refused);
+			module->refused = NULL;
+			module->file_build_id.size = 0;
 			if (!found)
 				binary_find(&context, module);
 			found = module->file != NULL;
@@ -563,6 +697,30 @@ static bool modules_from_known(struct builder *builder)
 	return true;
 }
 
+// Where nothing says what the process was, --exe helps.
+static void modules_warn(const struct builder *builder)
+{
+	const struct image_info *info = builder->info;
+	bool code = false;
+	for (size_t i = 0; i < info->segment_count; i++)
+		code |= (info->segments[i].flags & PF_X) != 0;
+	for (size_t i = 0; i < builder->modules->count; i++)
+		if (builder->modules->list[i].is_main)
+			return;
+	if (!builder->options->search || info->process.thread_count == 0 || !code)
+		return;
+	if (builder->options->exe != NULL)
+		diag_warn(builder->diag,
+			"%s: is not the program of %s, as far as that can be told: names of it are "
+			"missing; give the right file with --exe",
+			builder->options->exe, info->path);
+	else
+		diag_warn(builder->diag,
+			"%s: no program is known: the dump says neither which files were mapped nor "
+			"where the program was, so names are missing; give the program with --exe",
+			info->path);
+}
+
 static bool modules_build(struct builder *builder)
 {
 	if (builder->options->known != NULL)
@@ -576,8 +734,11 @@ static bool modules_build(struct builder *builder)
 	} else {
 		if (!modules_from_linkmap(builder))
 			return false;
-		if (builder->modules->count == 0 && !modules_from_headers(builder))
+		if (builder->modules->count == 0 &&
+			(!modules_from_exe(builder) ||
+				(builder->modules->count == 0 && !modules_from_headers(builder))))
 			return false;
+		modules_warn(builder);
 	}
 	if (!modules_add_vdso(builder))
 		return false;
