@@ -614,6 +614,35 @@ arrays_right() {
 	is '[.types[] | select(.name == "Static" or .name == "Plain") | .place] | sort == [null, "data of types"]'
 }
 
+@test "where and examples are those of a row, not of its symbol" {
+	needs jq
+	cat >"$BATS_TEST_TMPDIR/main.c" <<-'END'
+		#include <stdlib.h>
+		#include <sys/mman.h>
+		struct methods { int flags[8]; };
+		static struct methods methods = {{1}};
+		struct object { long number; struct methods *methods; long more[3]; };
+		static struct object *volatile kept;
+		int main(void)
+		{
+			struct object *area = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			for (int i = 0; i < 4000; i++)
+				area[i].methods = &methods;
+			for (int i = 0; i < 1000; i++) {
+				kept = calloc(1, sizeof *kept);
+				kept->methods = &methods;
+			}
+			abort();
+		}
+	END
+	"${CC:-cc}" -O1 -o "$BATS_TEST_TMPDIR/main" "$BATS_TEST_TMPDIR/main.c"
+	"$repo/scripts/dump" -k "$BATS_TEST_TMPDIR/core" "$BATS_TEST_TMPDIR/main" || skip "the kernel writes no core where it can be read"
+	topleak -0 --types -ojson "$BATS_TEST_TMPDIR/core"
+	is '.types | map({ (.name): . }) | add | .["-> methods"].where == "anon" and .["-> methods"].sites == { heap: 0, anon: 4000, stack: 0, data: 0 }
+		and .["-> methods @+8"].where == "heap" and .["-> methods @+8"].sites == { heap: 1000, anon: 0, stack: 0, data: 0 }'
+	is '.types | map({ (.name): .examples[0] }) | add | .["-> methods"] > "0x7" and .["-> methods @+8"] < "0x7"'
+}
+
 @test "csv has a header and as many fields in each row" {
 	topleak -0 --types -ocsv -n 1000 "$(types_core glibc)"
 	[[ ${lines[0]} == type,kind,module,count,size,* ]]

@@ -157,12 +157,12 @@ static bool binary_fits_header(const struct binary_context *context, const struc
 	const struct elf_source *source)
 {
 	unsigned char there[52], here[sizeof there];
-	const bool known = image_read(context->image, module->start, there, sizeof there) ==
-				   sizeof there &&
-			   memcmp(there, ELFMAG, SELFMAG) == 0;
-	return !known || (source->read(source->context, source->base, here, sizeof here) ==
-					 sizeof here &&
-				 memcmp(there, here, sizeof there) == 0);
+	const bool known =
+		image_read(context->image, module->start, there, sizeof there) == sizeof there &&
+		memcmp(there, ELFMAG, SELFMAG) == 0;
+	return !known ||
+	       (source->read(source->context, source->base, here, sizeof here) == sizeof here &&
+		       memcmp(there, here, sizeof there) == 0);
 }
 
 static bool binary_fits(const struct binary_context *context, const struct module *module,

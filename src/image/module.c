@@ -132,10 +132,10 @@ static bool module_continues(const struct module *module, const struct image_map
 		return false;
 	const uint64_t size = mapping->end - mapping->start;
 	if (module->loaded)
-		return elf_maps(&module->elf, module->bias, mapping->start, size,
-			       mapping->offset) ||
-		       elf_leaves(&module->elf, module->bias, mapping->start, size,
-			       mapping->offset);
+		return elf_maps(
+			       &module->elf, module->bias, mapping->start, size, mapping->offset) ||
+		       elf_leaves(
+			       &module->elf, module->bias, mapping->start, size, mapping->offset);
 	return mapping->offset > last->offset;
 }
 
@@ -246,8 +246,8 @@ static void library_load_header(struct builder *builder, struct module *module)
 		module_load_header(builder, module, info->segments[low - 1 - back].address);
 		const struct elf_segment *dynamic =
 			module->loaded ? elf_segment_find(&module->elf, PT_DYNAMIC) : NULL;
-		if (module->loaded && (dynamic == NULL || module->bias + dynamic->address !=
-								  module->dynamic)) {
+		if (module->loaded &&
+			(dynamic == NULL || module->bias + dynamic->address != module->dynamic)) {
 			elf_deinit(&module->elf);
 			module->loaded = module->has_header = false;
 			module->build_id.size = 0;
@@ -327,10 +327,9 @@ static bool program_is_at(const struct builder *builder, const struct elf *elf,
 			there != word_load(bytes, word, elf->order))
 			return false;
 		uint64_t debug;
-		if (there == DT_DEBUG &&
-			(!image_read_word(builder->image, bias + dynamic->address + at + word,
-				 &debug) ||
-				debug == 0))
+		if (there == DT_DEBUG && (!image_read_word(builder->image,
+						  bias + dynamic->address + at + word, &debug) ||
+						 debug == 0))
 			return false;
 		if (there == DT_NULL)
 			return at > 0;
@@ -367,9 +366,8 @@ static bool program_locate(const struct builder *builder, const struct elf *elf,
 static bool modules_from_exe(struct builder *builder)
 {
 	const char *path = builder->options->exe;
-	struct local_file *file = path != NULL && builder->options->search
-					  ? local_file_create(path)
-					  : NULL;
+	struct local_file *file =
+		path != NULL && builder->options->search ? local_file_create(path) : NULL;
 	if (file == NULL)
 		return true;
 	const struct elf_source source = local_file_source(file);
@@ -716,7 +714,8 @@ static void modules_warn(const struct builder *builder)
 			builder->options->exe, info->path);
 	else
 		diag_warn(builder->diag,
-			"%s: no program is known: the dump says neither which files were mapped nor "
+			"%s: no program is known: the dump says neither which files were mapped "
+			"nor "
 			"where the program was, so names are missing; give the program with --exe",
 			info->path);
 }

@@ -250,7 +250,8 @@ const struct pointers *names_pointers(struct names *names)
 {
 	struct error ignored = {0};
 	struct pointers *pointers;
-	if (names->pointers != NULL)
+	// Plain bytes, or words of another size.
+	if (names->pointers != NULL || names->modules->range_count == 0)
 		return names->pointers;
 	if (!pointers_create(names->image, names->modules, &ignored, &pointers))
 		return NULL;

@@ -25,7 +25,7 @@ struct open {
 struct entry {
 	const struct candidate *hits;
 	enum identity_type type;
-	char *name; // owned
+	char *name;		     // owned
 	const struct module *module; // NULL: none, it may have been unloaded
 	bool middle;		     // of something that no object points into the middle of
 	uint64_t offset;	     // of the vtable pointer in the object, or in the symbol

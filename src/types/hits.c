@@ -34,28 +34,66 @@ static inline void fact_add(struct hits *hits, uint64_t who, uint64_t what, uint
 	hits->full |= !facts_count(&hits->facts, who, what, times);
 }
 
-void example_add(struct tally *tally, const struct example *example)
+static bool example_is_later(const struct example *a, const struct example *b)
 {
-	unsigned at = tally->example_count;
-	if (at == EXAMPLES_MAX && tally->examples[at - 1].order <= example->order)
+	return a->is_static != b->is_static ? a->is_static : a->order > b->order;
+}
+
+void example_add(struct examples *examples, const struct example *example)
+{
+	struct example *list = examples->list;
+	uint32_t at = examples->count;
+	if (at == EXAMPLES_MAX && !example_is_later(&list[at - 1], example))
 		return;
 	if (at < EXAMPLES_MAX)
-		tally->example_count++;
+		examples->count++;
 	else
 		at--;
-	for (; at > 0 && tally->examples[at - 1].order > example->order; at--)
-		tally->examples[at] = tally->examples[at - 1];
-	tally->examples[at] = *example;
+	for (; at > 0 && example_is_later(&list[at - 1], example); at--)
+		list[at] = list[at - 1];
+	list[at] = *example;
+}
+
+// A thread gets pieces in order: once the list is full no better ones will come.
+static inline bool examples_sated(const struct examples *examples)
+{
+	return examples->count == EXAMPLES_MAX && !examples->list[EXAMPLES_MAX - 1].is_static;
 }
 
 static __attribute__((noinline)) void example_offer(
-	const struct piece *piece, struct tally *tally, enum site site, uint64_t address)
+	const struct piece *piece, struct tally *tally, bool is_static, uint64_t address)
 {
-	const uint64_t later = site == SITE_HEAP || site == SITE_ANON ? 0 : UINT64_C(1) << 63;
-	example_add(tally, &(struct example){address, later | piece->number});
-	// A thread gets pieces in order.
-	tally->sated = tally->example_count == EXAMPLES_MAX &&
-		       tally->examples[EXAMPLES_MAX - 1].order < UINT64_C(1) << 63;
+	example_add(&tally->examples,
+		&(struct example){address, (uint32_t)piece->number, 0, is_static});
+}
+
+void opener_add_alone(struct openers *openers, const struct example *example)
+{
+	if (openers->has_alone && openers->alone.order <= example->order)
+		return;
+	openers->alone = *example;
+	openers->has_alone = true;
+}
+
+void opener_add(struct openers *openers, const struct example *example)
+{
+	struct example *list = openers->list;
+	uint32_t at = openers->count;
+	while (at > 0 && list[at - 1].offset > example->offset)
+		at--;
+	if (at > 0 && list[at - 1].offset == example->offset) {
+		if (list[at - 1].order > example->order)
+			list[at - 1] = *example;
+		return;
+	}
+	// Of many offsets the lowest ones are kept, whatever comes first.
+	if (at == EXAMPLE_OFFSETS)
+		return;
+	if (openers->count < EXAMPLE_OFFSETS)
+		openers->count++;
+	for (uint32_t i = openers->count - 1; i > at; i--)
+		list[i] = list[i - 1];
+	list[at] = *example;
 }
 
 // The id of a candidate, new or known. False if it is not to be counted.
@@ -179,12 +217,13 @@ static void hit_static(struct hits *hits, const struct piece *piece, struct tall
 		return;
 	tally->sites[site]++;
 	only_place_add(site == SITE_STACK ? &tally->stack : &tally->module, hits->cursor.place);
-	example_offer(piece, tally, site, address);
+	if (tally->examples.count < EXAMPLES_MAX)
+		example_offer(piece, tally, true, address);
 }
 
 // A hit in a block, at an offset from its beginning, that comes so far behind the last of its
-// candidate; in so many blocks that are alike.
-static void hit_in_block(struct hits *hits, uint32_t id, const struct part *block, uint64_t offset,
+// candidate; in so many blocks that are alike. Returns whether it is the first candidate there.
+static bool hit_in_block(struct hits *hits, uint32_t id, const struct part *block, uint64_t offset,
 	uint64_t behind, uint64_t times)
 {
 	struct recall *recall = &hits->recall;
@@ -193,7 +232,8 @@ static void hit_in_block(struct hits *hits, uint32_t id, const struct part *bloc
 	if (recall->block != block->address)
 		recall->opener = NO_ID;
 	recall->block = block->address;
-	if (near && recall->opener == NO_ID) {
+	const bool opens = near && recall->opener == NO_ID;
+	if (opens) {
 		recall->opener = id;
 		fact_add(hits, fact_who(id, FACT_OPEN, 0), what, times);
 	} else {
@@ -201,6 +241,7 @@ static void hit_in_block(struct hits *hits, uint32_t id, const struct part *bloc
 	}
 	if (behind <= min_u64(offset, DISTANCE_MAX))
 		fact_add(hits, fact_who(id, FACT_DISTANCE, NO_ID), fact_what(0, behind), times);
+	return opens;
 }
 
 // A hit outside of known blocks, at an offset from where they end, so far behind the last one of
@@ -246,14 +287,18 @@ static void hit_see(struct hits *hits, const struct piece *piece, const struct p
 	} else if (part->state == PART_FREE) {
 		tally->freed++;
 		return;
-	} else {
-		hit_in_block(hits, id, part, offset, behind, 1);
+	} else if (hit_in_block(hits, id, part, offset, behind, 1)) {
+		opener_add(&tally->openers, &(struct example){address, (uint32_t)piece->number,
+						    (uint16_t)offset, false});
 	}
 	tally->last = position;
 	hits->recall.before = id;
 	hits->recall.before_address = address;
-	if (!tally->sated)
-		example_offer(piece, tally, site, address);
+	if (part->state == PART_NONE && !tally->openers.has_alone)
+		opener_add_alone(&tally->openers,
+			&(struct example){address, (uint32_t)piece->number, 0, false});
+	if (!examples_sated(&tally->examples))
+		example_offer(piece, tally, false, address);
 }
 
 // ---- objects that look alike
@@ -269,7 +314,7 @@ static bool object_is_dull(
 		uint32_t id;
 		const uint64_t value =
 			word_load(object + (size_t)__builtin_ctzll(marks) * word, word, order);
-		if (word_identify(hits, value, &id) && !hits->tallies[id].sated)
+		if (word_identify(hits, value, &id) && !examples_sated(&hits->tallies[id].examples))
 			return false;
 	}
 	return true;

@@ -30,9 +30,29 @@ enum site { SITE_HEAP, SITE_ANON, SITE_STACK, SITE_DATA, SITE_COUNT };
 
 #define EXAMPLES_MAX 3
 
+// So many offsets at which it is the first candidate of a block are told apart.
+#define EXAMPLE_OFFSETS 6
+
 struct example {
 	uint64_t address;
-	uint64_t order; // of the scan, what is in the heap first
+	uint32_t order;	 // of the scan: the number of a piece
+	uint16_t offset; // in its block, where that is told apart
+	bool is_static;	 // where there are no objects: comes last
+};
+
+// The first ones.
+struct examples {
+	struct example list[EXAMPLES_MAX];
+	uint32_t count;
+};
+
+// The first one at each offset at which they are the first candidates of blocks, and outside of
+// known blocks.
+struct openers {
+	struct example list[EXAMPLE_OFFSETS]; // sorted by offset
+	struct example alone;
+	uint32_t count;
+	bool has_alone;
 };
 
 // The only place of some: its index and 1; 0: there is none yet.
@@ -47,18 +67,19 @@ static inline void only_place_add(only_place *only, only_place place)
 // What one thread knows of a candidate, apart from facts.
 struct tally {
 	uint64_t last; // position of the last hit, see hits.c
-	uint32_t example_count;
-	bool sated; // no better examples will come
 	// Hits by where they are, without those that opened objects or lie in them: FACT_OPEN and
 	// FACT_INNER have these.
 	uint64_t sites[SITE_COUNT];
 	uint64_t freed;		  // in free blocks
 	only_place stack, module; // of those hits: index in places, and of the module
-	struct example examples[EXAMPLES_MAX];
+	struct examples examples;
+	struct openers openers;
 };
 
 // Keep the first ones.
-void example_add(struct tally *tally, const struct example *example);
+void example_add(struct examples *examples, const struct example *example);
+void opener_add(struct openers *openers, const struct example *example);
+void opener_add_alone(struct openers *openers, const struct example *example);
 
 // What all threads share.
 struct hits_shared {

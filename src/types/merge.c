@@ -94,7 +94,6 @@ static bool facts_merge(struct hits *const *hits, unsigned threads, struct surve
 static void tallies_merge(
 	struct hits *const *hits, unsigned threads, uint32_t id, struct candidate *ret)
 {
-	struct tally all = {0};
 	for (unsigned i = 0; i < threads; i++) {
 		const struct tally *tally = &hits[i]->tallies[id];
 		for (size_t site = 0; site < SITE_COUNT; site++)
@@ -102,12 +101,13 @@ static void tallies_merge(
 		ret->freed += tally->freed;
 		only_place_add(&ret->stack, tally->stack);
 		only_place_add(&ret->module, tally->module);
-		for (unsigned k = 0; k < tally->example_count; k++)
-			example_add(&all, &tally->examples[k]);
+		for (uint32_t k = 0; k < tally->examples.count; k++)
+			example_add(&ret->examples, &tally->examples.list[k]);
+		if (tally->openers.has_alone)
+			opener_add_alone(&ret->openers, &tally->openers.alone);
+		for (uint32_t k = 0; k < tally->openers.count; k++)
+			opener_add(&ret->openers, &tally->openers.list[k]);
 	}
-	ret->example_count = all.example_count;
-	for (unsigned k = 0; k < all.example_count; k++)
-		ret->examples[k] = all.examples[k].address;
 }
 
 bool hits_merge(struct hits *const *hits, unsigned threads, const struct candidates *candidates,

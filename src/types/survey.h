@@ -20,12 +20,12 @@
 
 struct candidate {
 	uint64_t value;
-	uint64_t sites[SITE_COUNT];	 // hits by where they are
-	uint64_t chained;		 // of those in the heap, in blocks
-	uint64_t freed;			 // in free blocks; not in sites
-	only_place stack, module;	 // that all hits in stacks and in modules' data are in
-	uint64_t examples[EXAMPLES_MAX]; // addresses of the first hits, those in the heap first
-	unsigned example_count;
+	uint64_t sites[SITE_COUNT]; // hits by where they are
+	uint64_t chained;	    // of those in the heap, in blocks
+	uint64_t freed;		    // in free blocks; not in sites
+	only_place stack, module;   // that all hits in stacks and in modules' data are in
+	struct examples examples;   // those where there are no objects come last
+	struct openers openers;
 	size_t first_fact, fact_count;
 };
 
@@ -68,7 +68,7 @@ struct survey_options {
 	const struct size_classes *classes; // of the allocator, if it is not glibc's
 	const struct heap *heap;	    // the map of blocks; without regions if none is known
 	struct zeros *zeros; // notes the memory that was never touched; NULL: not wanted
-	const struct pointers *pointers;    // which addresses in modules count; NULL: all
+	const struct pointers *pointers; // which addresses in modules count; NULL: all
 	struct survey_watch watch;
 };
 

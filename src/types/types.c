@@ -107,9 +107,30 @@ static void type_take_sites(struct type *type, const struct entry *entry)
 {
 	const struct candidate *hits = entry->hits;
 	memcpy(type->sites, hits->sites, sizeof type->sites);
-	memcpy(type->examples, hits->examples, sizeof type->examples);
-	type->example_count = hits->example_count;
+	for (uint32_t i = 0; i < hits->examples.count; i++)
+		type->examples[type->example_count++] = hits->examples.list[i].address;
 	type->freed = hits->freed;
+}
+
+// Where the hits of a row are that is of one offset in blocks, or of what is in none.
+static void type_take_row(struct type *type, const struct entry *entry, unsigned offset)
+{
+	const struct candidate *hits = entry->hits;
+	type->freed = hits->freed;
+	if (offset <= OFFSET_MAX) {
+		type->sites[SITE_HEAP] = type->count;
+		for (uint32_t i = 0; i < hits->openers.count; i++)
+			if (hits->openers.list[i].offset == offset)
+				type->examples[type->example_count++] =
+					hits->openers.list[i].address;
+		return;
+	}
+	// Those that lie inside of others are not in the row; where they are is not known apart.
+	const uint64_t heap = hits->sites[SITE_HEAP] - hits->chained;
+	type->sites[SITE_ANON] = min_u64(type->count, hits->sites[SITE_ANON]);
+	type->sites[SITE_HEAP] = min_u64(type->count - type->sites[SITE_ANON], heap);
+	if (hits->openers.has_alone)
+		type->examples[type->example_count++] = hits->openers.alone.address;
 }
 
 // The one place that all objects are in, if it is a stack or the data of a module.
@@ -316,8 +337,8 @@ char *type_name_pointer(const struct identity *identity, uint64_t value, unsigne
 		if (offset > 0 && offset <= OFFSET_MAX)
 			snprintf(at, sizeof at, " @+%u", offset);
 		return asprintf(&name,
-			       "-> not mapped, 0x%" PRIx64 " (a library that was unloaded?)%s", value,
-			       at) < 0
+			       "-> not mapped, 0x%" PRIx64 " (a library that was unloaded?)%s",
+			       value, at) < 0
 			       ? NULL
 			       : name;
 	}
@@ -360,11 +381,8 @@ static bool struct_add(struct builder *builder, const struct entry *entry, unsig
 	free(name);
 	if (type == NULL || !mark_add(builder, entry->hits->value))
 		return false;
-	type_take_sites(type, entry);
 	type->count = count;
-	type->sites[SITE_STACK] = type->sites[SITE_DATA] = 0;
-	if (sizes->opened > 0)
-		type->sites[SITE_HEAP] = count;
+	type_take_row(type, entry, offset);
 	type_measure(type, &builder->evidence.pass->classes, entry, sizes);
 	return true;
 }
