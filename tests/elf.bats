@@ -268,3 +268,52 @@ many_table="0x0000000000000007 : 60000
 	is '.input.command | startswith("a\"b\\")'
 	lacks "$output" $'\e'
 }
+
+@test "threads of NetBSD and OpenBSD: their ids, and the stacks that they use" {
+	local process stack='{ vaddr => 0x7f0000, flags => 6, words => [(0x7f0010) x 8] }'
+	# regs TYPE OWNER INDEX BIAS: the note of a thread whose stack pointer is so many words behind the beginning
+	regs() {
+		echo "{ name => '$2', type => $1, desc => pack('Q${order}*', (0) x $3, 0x7f0020 - $4, (1) x 10) }"
+	}
+	process="pack('L>*', 1, 160, 6, (0) x 17, 4711) . ('x' x 40) . pack('a32', 'daemon')"
+	order='>'
+	mkcore "$core" "machine => 43, endian => 'big', notes => [{ name => 'NetBSD-CORE', type => 1, desc => $process }, $(regs 32 'NetBSD-CORE@7' 18 2047)], segments => [$stack]"
+	topleak -0 -v -n 1 "$core"
+	contains "$stderr" "(pid 4711, SIGABRT)"
+	contains "$stderr" "(1 thread)"
+	contains "$output" "  stack of thread 7+0x10"
+	mkcore "$core" "machine => 43, endian => 'big', notes => [$(regs 20 'OpenBSD@229157' 18 2047)], segments => [$stack]"
+	topleak -0 -n 1 "$core"
+	contains "$output" "  stack of thread 229157+0x10"
+	order='<'
+	mkcore "$core" "machine => 183, notes => [$(regs 32 'NetBSD-CORE@2' 31 0)], segments => [$stack]"
+	topleak -0 -n 1 "$core"
+	contains "$output" "  stack of thread 2+0x10"
+	mkcore "$core" "machine => 183, notes => [$(regs 20 'OpenBSD@3' 31 0), $(regs 20 'OpenBSD@4' 31 0)], segments => [$stack]"
+	topleak -0 -ojson "$core"
+	is '.input.threads == 2'
+}
+
+@test "ESP: the addresses of tasks are no process ids" {
+	mkcore "$core" "class => 32, machine => 94, pid => 1073413024, signal => 6, command => 'a', notes => [], segments => [
+		{ type => 4, bytes => pack('L<3 a20 a8', 19, 8, 0x204a, 'ESP_CORE_DUMP_INFO', 'x') }, { vaddr => 0x3ffb0000, words => [1 .. 4] }]"
+	topleak -0 -ojson "$core"
+	is '.input.pid == null'
+}
+
+@test "a copy that broke off is empty at its end, and that is said" {
+	mkcore "$core" 'segments => [{ vaddr => 0x10000, words => [(7) x 131072] }, { vaddr => 0x800000, words => [(5) x 131072] }]'
+	topleak -0 -n 2 "$core"
+	[ -z "$stderr" ]
+	local size
+	size=$(stat -c %s "$core")
+	cp "$core" "$core.hole"
+	truncate -s $((size / 2)) "$core.hole"
+	truncate -s "$size" "$core.hole"
+	topleak -0 -n 2 "$core.hole"
+	contains "$stderr" "are empty, nothing but zeros"
+	head -c $((size / 2)) "$core" >"$core.zeros"
+	head -c $((size - size / 2)) /dev/zero >>"$core.zeros"
+	topleak -0 -n 2 "$core.zeros"
+	contains "$stderr" "the last 992.1 KiB of its 2.0 MiB are empty"
+}

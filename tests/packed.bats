@@ -39,6 +39,28 @@ refused() {
 	refused "$core.zip" "unzip"
 }
 
+@test "other kinds of file are refused, with what to do" {
+	local name magic advice
+	while IFS='|' read -r name magic advice; do
+		printf "$magic%0600d" 0 >"$core.other"
+		topleak -1 "$core.other"
+		fails "$core.other" "$name" "$advice"
+		# Whoever wants its bytes can have them.
+		topleak -0 --raw -n 1 "$core.other"
+	done <<-'END'
+		apport|ProblemType: Crash\nArchitecture: amd64\n|apport-unpack
+		compressed kdump|DISKDUMP|crash
+		flattened kdump|makedumpfile\0|makedumpfile -R
+		LiME|EMiL\1\0\0\0|volatility
+		Java heap dump|JAVA PROFILE 1.0.2\0|MAT
+		Git LFS|version https://git-lfs.github.com/spec/v1\n|git lfs pull
+		HTML|<!DOCTYPE html><html>|fetch the dump again
+		HTML|<html>|fetch the dump again
+		ESP|\xe9\x06\x02\x20AAAA%016dBBBBBBBB\x32\x54\xcd\xab|espcoredump
+		heap snapshot of V8|{"snapshot":{"meta":{"node_fields":|Chrome
+	END
+}
+
 @test "minidumps and Mach-O files are refused" {
 	printf 'MDMP%0100d' 0 >"$core.dmp"
 	refused "$core.dmp" "minidump"

@@ -88,6 +88,46 @@ static bool image_has_words(const struct image *image)
 	return bytes > 0;
 }
 
+// A copy that broke off can have its full size, and nothing but zeros from somewhere on. What a
+// kernel or a debugger writes last, a stack or the vdso, is not zero. So many places are looked at
+// before all is.
+#define EMPTY_SAMPLES 64
+#define EMPTY_BLOCK 4096
+
+static bool file_is_zero(const struct image *image, uint64_t offset, uint64_t size)
+{
+	static const char zeros[EMPTY_BLOCK];
+	char block[EMPTY_BLOCK];
+	struct error ignored = {0};
+	for (uint64_t end; size > 0; offset = end) {
+		if (file_has_data(&image->file, offset, offset + size, &end)) {
+			end = offset + min_u64(end - offset, sizeof block);
+			if (!file_read(&image->file, offset, block, (size_t)(end - offset),
+				    &ignored) ||
+				memcmp(block, zeros, (size_t)(end - offset)) != 0)
+				return false;
+		}
+		size -= min_u64(size, end - offset);
+	}
+	return true;
+}
+
+// How much at the end of the file is zeros, in steps of a part of it; 0: less than a quarter.
+static uint64_t file_empty(const struct image *image)
+{
+	const uint64_t size = image->info.file_size, step = size / EMPTY_SAMPLES;
+	uint64_t samples = 0;
+	if (image->file.in_order || image->info.live || step < EMPTY_BLOCK)
+		return 0;
+	while (samples < EMPTY_SAMPLES &&
+		file_is_zero(image, size - samples * step - EMPTY_BLOCK, EMPTY_BLOCK))
+		samples++;
+	if (samples < EMPTY_SAMPLES / 4)
+		return 0;
+	const uint64_t empty = (samples - 1) * step;
+	return file_is_zero(image, size - empty, empty) ? empty : 0;
+}
+
 static void image_warn_core(const struct image *image, const char *fault, struct diag *diag)
 {
 	const struct image_info *info = &image->info;
@@ -103,6 +143,12 @@ static void image_warn_core(const struct image *image, const char *fault, struct
 			info->path, size_format(info->bytes_saved - info->bytes_present).text,
 			size_format(info->bytes_saved).text,
 			fault != NULL ? "" : " (was the disk full, or ulimit -c too small?)");
+	const uint64_t empty = file_empty(image);
+	if (empty > 0)
+		diag_warn(diag,
+			"%s: the last %s of its %s are empty, nothing but zeros: a copy that broke "
+			"off? counts are lower bounds; copy it again",
+			info->path, size_format(empty).text, size_format(info->file_size).text);
 	if (!image_has_words(image))
 		diag_warn(diag, "%s: holds no memory: there is nothing to count", info->path);
 }

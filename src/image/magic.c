@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "image/magic.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define BYTES(text) (text), sizeof(text) - 1
+#define HTML_ADVICE "the download went wrong; look at it, and fetch the dump again"
 
 static const struct magic magics[] = {
 	// Compression: RFC 1952 (and 8, the only method), bzip2's and xz's format documents, RFC
@@ -49,6 +51,28 @@ static const struct magic magics[] = {
 	// record/format.h.
 	{0, BYTES("\x7fTopleakRecord\n"), "a recording of topleak-record",
 		"print its call stacks with --stacks, unpacked", PACKING_NONE},
+	// makedumpfile's flattened format and diskdump_mod.h, LiME's doc/README.md, the JDK's
+	// heapDumper.cpp, apport's report.py, git-lfs's docs/spec.md, V8's
+	// heap-snapshot-generator.cc, ESP-IDF's esp_image_format.h (behind the number of segments,
+	// the mode, and size and speed of the flash).
+	{0, BYTES("DISKDUMP"), "a compressed kdump of a kernel",
+		"open it with: crash, or drgn; it is no process's", PACKING_NONE},
+	{0, BYTES("makedumpfile\0"), "a flattened kdump of a kernel",
+		"make one file of it with: makedumpfile -R", PACKING_NONE},
+	{0, BYTES("EMiL"), "a LiME image of a machine's memory",
+		"open it with: volatility; it is no process's", PACKING_NONE},
+	{0, BYTES("JAVA PROFILE 1.0."), "a Java heap dump",
+		"open it with: Eclipse MAT, or VisualVM", PACKING_NONE},
+	{0, BYTES("ProblemType: "), "a crash report of apport",
+		"unpack it with: apport-unpack FILE DIR, and read DIR/CoreDump", PACKING_NONE},
+	{0, BYTES("version https://git-lfs"), "a pointer of Git LFS",
+		"fetch what it stands for with: git lfs pull", PACKING_NONE},
+	{0, BYTES("{\"snapshot\":{\"meta\":"), "a heap snapshot of V8",
+		"open it with: the developer tools of Chrome", PACKING_NONE},
+	{0, BYTES("<!DOCTYPE"), "a page of HTML", HTML_ADVICE, PACKING_NONE},
+	{0, BYTES("<!doctype"), "a page of HTML", HTML_ADVICE, PACKING_NONE},
+	{0, BYTES("<html"), "a page of HTML", HTML_ADVICE, PACKING_NONE},
+	{0, BYTES("<HTML"), "a page of HTML", HTML_ADVICE, PACKING_NONE},
 	{0, BYTES("PAGEDU"), "a Windows crash dump", "only ELF cores are understood", PACKING_NONE},
 };
 
@@ -76,8 +100,22 @@ const char *packing_command(enum packing packing)
 	return packings[packing].command;
 }
 
+// ESP-IDF, components/bootloader_support/include/esp_app_format.h: 0xe9, the number of segments (1
+// to 16), the mode of the flash (0 to 5), its size and speed; the entry point; and at 32, behind
+// the header of the first segment, the magic number of the description of an application.
+static bool is_esp_image(const unsigned char *bytes, size_t size)
+{
+	return size >= 36 && bytes[0] == 0xe9 && bytes[1] >= 1 && bytes[1] <= 16 && bytes[2] <= 5 &&
+	       memcmp(bytes + 32, "\x32\x54\xcd\xab", 4) == 0;
+}
+
 const struct magic *magic_find(const void *bytes, size_t size)
 {
+	static const struct magic esp = {0, "", 0, "a flash image of ESP",
+		"give the core dump that espcoredump.py info_corefile --save-core makes",
+		PACKING_NONE};
+	if (is_esp_image(bytes, size))
+		return &esp;
 	for (size_t i = 0; i < sizeof magics / sizeof *magics; i++) {
 		const struct magic *magic = &magics[i];
 		if (size >= magic->offset + magic->size &&

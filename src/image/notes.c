@@ -28,6 +28,7 @@ struct note {
 	const unsigned char *data;
 	size_t size;
 	uint64_t offset; // of the data in the file
+	int64_t thread;	 // behind a "@" in the name; 0: none
 };
 
 // The notes of a segment, read through a window.
@@ -259,8 +260,57 @@ static bool note_freebsd(struct notes *notes, const struct note *note, struct er
 	       notes_add_registers(notes, note, signal + 12, err);
 }
 
+// Where the stack pointer is among the general registers of a thread of NetBSD and OpenBSD.
+// Sources: struct reg in sys/arch/*/include/reg.h of both; the note's type on NetBSD is that of
+// PT_GETREGS, sys/arch/*/include/ptrace.h, on OpenBSD NT_OPENBSD_REGS.
+struct bsd_registers {
+	bool netbsd;
+	uint16_t machine;
+	uint8_t elf_class;
+	uint32_t type;
+	unsigned index; // words before it
+	unsigned bias;	// what is to be added
+};
+
+static const struct bsd_registers bsd_registers[] = {
+	{true, EM_X86_64, 64, 33, 24, 0},
+	{true, EM_386, 32, 33, 4, 0},
+	{true, EM_AARCH64, 64, 32, 31, 0},
+	{true, EM_ARM, 32, 33, 13, 0},
+	{true, EM_SPARCV9, 64, 32, 18, 2047},
+	{true, EM_ALPHA, 64, 32, 30, 0},
+	{false, EM_X86_64, 64, 20, 15, 0},
+	{false, EM_AARCH64, 64, 20, 31, 0},
+	{false, EM_SPARCV9, 64, 20, 18, 2047},
+};
+
+static bool note_bsd_registers(
+	struct notes *notes, const struct note *note, bool netbsd, struct error *err)
+{
+	const struct image_info *info = &notes->image->info;
+	const size_t word = info->elf_class / 8;
+	for (size_t i = 0; i < sizeof bsd_registers / sizeof *bsd_registers; i++) {
+		const struct bsd_registers *of = &bsd_registers[i];
+		if (of->netbsd != netbsd || of->machine != info->machine ||
+			of->elf_class != info->elf_class || of->type != note->type ||
+			note->size < (of->index + 1) * word)
+			continue;
+		return notes_add_thread(notes, note->thread,
+			       note_word(notes, note, of->index) + of->bias, err) &&
+		       notes_add_registers(notes, note, 0, err);
+	}
+	// Of other processors it is known that there is a thread: binutils, bfd/elf.c,
+	// elfcore_grok_netbsd_note, elfcore_grok_openbsd_note.
+	const bool first = info->machine == EM_SPARC || info->machine == EM_PARISC;
+	if (note->type == (netbsd ? (first ? 32U : 33U) : 20U) && note->size >= word)
+		return notes_add_thread(notes, note->thread, 0, err) &&
+		       notes_add_registers(notes, note, 0, err);
+	return true;
+}
+
 // Both have a structure of ints with the signal at 8, the pid and a name of 32 bytes, as note 1 or
 // 10, and the auxiliary vector as note 2 or 11. NetBSD's signal sets have four ints, OpenBSD's one.
+// What is of a thread has its id behind an "@" in the owner's name.
 static bool note_bsd(struct notes *notes, const struct note *note, bool netbsd, struct error *err)
 {
 	struct image_process *process = &notes->image->info.process;
@@ -268,12 +318,9 @@ static bool note_bsd(struct notes *notes, const struct note *note, bool netbsd, 
 	const size_t pid = netbsd ? 80 : 32, name = netbsd ? 124 : 72;
 	if (note->type == base + 1)
 		return note_auxv(notes, note, err);
-	// NetBSD amd64: PT_GETREGS is 33, in struct reg rsp is the 25th.
-	if (netbsd && note->type == 33 && notes->image->info.machine == EM_X86_64 &&
-		note->size >= 25 * sizeof(uint64_t) && notes->image->info.elf_class == 64)
-		return notes_add_thread(notes, 0, note_word(notes, note, 24), err) &&
-		       notes_add_registers(notes, note, 0, err);
-	if (note->type != base || note->size < name + 32)
+	if (note->type != base)
+		return note_bsd_registers(notes, note, netbsd, err);
+	if (note->size < name + 32)
 		return true;
 	process->signal = (int)note_u32(notes, note, 8);
 	process->pid = (int32_t)note_u32(notes, note, pid);
@@ -293,6 +340,10 @@ static bool notes_take(struct notes *notes, const struct note *note, struct erro
 		return note_bsd(notes, note, true, err);
 	if (strcmp(note->name, "OpenBSD") == 0)
 		return note_bsd(notes, note, false, err);
+	// ESP-IDF, components/espcoredump: what is said to be the process is the address of a
+	// task's control block.
+	if (strncmp(note->name, "ESP_", 4) == 0)
+		notes->image->info.process.pid = -1;
 	return true;
 }
 
@@ -328,15 +379,17 @@ static bool notes_next(struct notes *notes, bool *more, struct error *err)
 	notes->image->notes_cost += 1 + room / 1024;
 	if (name_room + data_size > notes->end - notes->at)
 		return true;
-	char name[16] = "";
+	char name[32] = "";
 	if (name_size < 64 && name_room + data_size <= NOTE_SIZE_MAX) {
 		if (!notes_fetch(notes, (size_t)(name_room + data_size), err))
 			return false;
 		for (size_t i = 0; i < name_size && i < sizeof name - 1; i++)
 			name[i] = (char)notes->data[i];
+		const char *thread = strchr(name, '@');
+		const int64_t id = thread != NULL ? strtol(thread + 1, NULL, 10) : 0;
 		name[strcspn(name, "@")] = '\0';
 		const struct note note = {name, type, notes->data + name_room, (size_t)data_size,
-			notes->at + name_room};
+			notes->at + name_room, id};
 		if (!notes_take(notes, &note, err))
 			return false;
 	}

@@ -373,6 +373,7 @@ static void table_leaks(const struct report *report, const struct report_types *
 		fputs("lost: not known: no heap of an allocator whose objects are known was "
 		      "found\n",
 			stream);
+		table_left_out_roots(report, leaks, stream);
 		return;
 	}
 	if (leaks->lost_unknown) {
