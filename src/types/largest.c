@@ -87,7 +87,7 @@ static void finder_hold(void *context, unsigned thread, const struct reach_objec
 	pthread_mutex_unlock(&finder->lock);
 }
 
-static bool finder_init(struct finder *finder, const struct image *image, const struct names *names,
+static bool finder_init(struct finder *finder, const struct image *image, struct names *names,
 	const struct usage_block *blocks, size_t count, unsigned threads)
 {
 	finder->list = calloc(count + 1, sizeof *finder->list);
