@@ -176,7 +176,7 @@ static bool texts_answer(
 }
 
 // Code, and what is mapped from files and cannot be written to: as it is there, it fills no memory.
-// In what can, pages are left out that are as in the file. *ret is the caller's.
+// *ret is the caller's.
 static bool gaps_find(
 	const struct dump *dump, struct error *err, struct find_gap **ret, size_t *count)
 {
