@@ -96,7 +96,7 @@ compiled() {
 		for symbols in yes no; do
 			[ $symbols = yes ] || strip -s main
 			topleak -0 --types -ojson core
-			is '[.types[] | select(.where == "heap") | .name, .count] == ["Gadget", 3500, "Widget", 5000]'
+			is '[.types[] | select(.where == "heap" and .kind == "class") | .name, .count] == ["Gadget", 3500, "Widget", 5000]'
 			topleak -0 --leaks -ojson core
 			is '[.types[] | .name, .count] == ["Gadget", 1000]'
 			topleak -0 --type Gadget core
