@@ -399,7 +399,9 @@ bool pointers_occur(const struct pointers *pointers, uint64_t address)
 {
 	if (pointers_can_be(pointers, address))
 		return true;
+	// A number can be one by chance, and be elsewhere as often as others.
 	return pointers->return_count > 0 &&
+	       !sightings_are_chance(&pointers->sightings, address, CODE_LIKELIHOOD) &&
 	       bsearch(&address, pointers->returns, pointers->return_count,
 		       sizeof *pointers->returns, address_compare) != NULL;
 }
