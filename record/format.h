@@ -130,7 +130,7 @@ struct record_slot {
 	uint64_t stack : 22; // index; 0: none
 	uint64_t size : 16;  // requested, bytes
 	uint64_t born : 26;  // units of RECORD_BORN_UNIT milliseconds; the greatest value: then or
-			    // later
+			     // later
 };
 #define RECORD_BORN_UNIT 100
 

@@ -5,10 +5,10 @@
 
 #include <pthread.h>
 
+#include "alloc/lookup.h"
 #include "alloc/pointers.h"
 #include "graph/exact.h"
 #include "graph/holders.h"
-#include "alloc/lookup.h"
 #include "graph/queue.h"
 #include "graph/reach.h"
 #include "graph/roots.h"

@@ -783,8 +783,8 @@ bool modules_create(struct image *image, const struct module_options *options, s
 		return error_memory(err);
 	}
 	builder.modules->overlay = overlay;
-	const bool known = options->known != NULL ||
-			   (info->format == IMAGE_ELF_CORE && !info->overridden);
+	const bool known =
+		options->known != NULL || (info->format == IMAGE_ELF_CORE && !info->overridden);
 	const bool built = !known || modules_build(&builder);
 	free(builder.owners);
 	if (!built) {

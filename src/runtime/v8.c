@@ -648,8 +648,8 @@ static void object_tell(
 			size += part_claim(worker, worker_word(worker, address + v8->table), plain);
 		if (shape->instance == v8->array_buffer) {
 			const uint64_t store = worker_word(worker, address + v8->buffer_store);
-			size += worker_block(worker, store,
-				worker_word(worker, address + v8->buffer_length));
+			size += worker_block(
+				worker, store, worker_word(worker, address + v8->buffer_length));
 			worker_own(worker, store);
 		}
 	}

@@ -71,7 +71,9 @@ static struct type *type_add(
 	struct builder *builder, enum type_kind kind, const char *name, const struct module *module)
 {
 	struct types_result *result = builder->result;
-	struct type type = {.kind = kind, .name = strdup(name), .module = strdup(module != NULL ? module->name : "")};
+	struct type type = {.kind = kind,
+		.name = strdup(name),
+		.module = strdup(module != NULL ? module->name : "")};
 	if (type.name == NULL || type.module == NULL) {
 		type_deinit(&type);
 		error_memory(builder->err);
