@@ -55,15 +55,15 @@ counts() {
 }
 
 @test "types: memory, reads, threads" {
-	# Chunks of malloc with an object each that points into a file, among numbers and zeros.
+	# Objects that point into a file, with headers as malloc has them, among numbers and zeros.
 	mkcore types 'notes => [{ name => "CORE", type => 0x46494c45,
-		desc => pack("Q<5", 1, 4096, 0x400000, 0x401000, 0) . "/srv/app\0" }], segments => [
-		{ vaddr => 0x400000, flags => 5, words => [(0) x 512] },
-		{ vaddr => 0x10000000, flags => 6, words => [(map { (0, 0x31, 0x400100 + 16 * ($_ % 3), $_, 0x400200, 0) } 1 .. 9000), 0, 0x1001, (0) x 510] }]'
+		desc => pack("Q<5", 1, 4096, 0x555500400000, 0x555500404000, 0) . "/srv/app\0" }], segments => [
+		{ vaddr => 0x555500400000, flags => 4, words => [(0) x 2048] },
+		{ vaddr => 0x555510000000, flags => 6, words => [(map { (0, 0x31, 0x555500402100 + 16 * ($_ % 3), $_, 0x555500402200, 0) } 1 .. 9000), 0, 0x1001, (0) x 510] }]'
 	each 'TOPLEAK --types -m 16M -j 2 -o csv types' cat \
 		alloc:12 pread:5 pread:4 pread:short getrandom:38 pthread_create:11
 	topleak -0 --types -o csv types
-	contains "$output" "app,3000,48,chunk"
+	contains "$output" "app,3000,48,header"
 }
 
 # The name of a type of the program, and with it its kind, may be missing.
@@ -176,7 +176,7 @@ nameless() {
 
 @test "little memory: the right answer or a message" {
 	local kilobytes
-	for ((kilobytes = 44000; kilobytes < 120000; kilobytes += 4000)); do
+	for ((kilobytes = 48000; kilobytes < 120000; kilobytes += 4000)); do
 		run --separate-stderr bash -c "ulimit -v $kilobytes"'; exec "$@"' - "$TOPLEAK" --no-names -m 16M -j 2 -n 1 core
 		case $status in
 		0) equal "$output" "0x0000000000001001 : 778" ;;

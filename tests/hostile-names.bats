@@ -189,16 +189,16 @@ nt_file() {
 @test "mapped files that are a FIFO, a device, a directory, a socket, or in /proc" {
 	mkfifo fifo
 	mkdir folder
-	mkcore core "notes => [$(nt_file "0x10000, 0x11000, 0x0, $PWD/fifo" "0x20000, 0x21000, 0x0, /dev/zero" \
-		"0x30000, 0x31000, 0x0, $PWD/folder" "0x40000, 0x41000, 0x0, /proc/self/mem" \
-		"0x50000, 0x51000, 0x0, /proc/kmsg" "0x60000, 0x61000, 0x0, relative/../fifo" \
-		"0x70000, 0x71000, 0x0, $PWD/fifo (deleted)")],
-		segments => [map { { vaddr => \$_ << 16, flags => 5, words => [(0x10010) x 9, (0x20010) x 8, (0x30010) x 7] } } 1 .. 7]"
+	mkcore core "notes => [$(nt_file "0x7f0000010000, 0x7f0000011000, 0x0, $PWD/fifo" "0x7f0000020000, 0x7f0000021000, 0x0, /dev/zero" \
+		"0x7f0000030000, 0x7f0000031000, 0x0, $PWD/folder" "0x7f0000040000, 0x7f0000041000, 0x0, /proc/self/mem" \
+		"0x7f0000050000, 0x7f0000051000, 0x0, /proc/kmsg" "0x7f0000060000, 0x7f0000061000, 0x0, relative/../fifo" \
+		"0x7f0000070000, 0x7f0000071000, 0x0, $PWD/fifo (deleted)")],
+		segments => [map { { vaddr => 0x7f0000000000 + (\$_ << 16), flags => 5, words => [(0x7f0000010010) x 9, (0x7f0000020010) x 8, (0x7f0000030010) x 7] } } 1 .. 7]"
 	topleak -0 -n 3 core
 	equal "$output" "\
-0x0000000000010010 : 63  fifo+0x10
-0x0000000000020010 : 56  zero+0x10
-0x0000000000030010 : 49  folder+0x10"
+0x00007f0000010010 : 63  fifo+0x10
+0x00007f0000020010 : 56  zero+0x10
+0x00007f0000030010 : 49  folder+0x10"
 	# Below a folder that the user names, too.
 	mkdir -p "root$PWD"
 	mkfifo "root$PWD/fifo"

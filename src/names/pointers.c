@@ -451,6 +451,10 @@ static uint64_t head_end(const struct image *image, const struct module *module)
 	return module->bias + min_u64(ret, segment->address + segment->file_size);
 }
 
+// Functions whose beginnings are kept, of all modules: 32 MiB. Of a module whose functions do not fit
+// nothing is known.
+#define FUNCTIONS_MAX ((size_t)2 << 20)
+
 bool pointers_create(const struct image *image, const struct modules *modules, struct error *err,
 	struct pointers **ret)
 {
@@ -462,10 +466,17 @@ bool pointers_create(const struct image *image, const struct modules *modules, s
 	pointers->word = image_info(image)->elf_class / 8;
 	pointers->entries = calloc(modules->count + 1, sizeof *pointers->entries);
 	bool done = pointers->entries != NULL;
+	size_t count = 0;
 	for (size_t i = 0; done && i < modules->count; i++) {
 		const struct module *module = &modules->list[i];
-		done = functions_load(image, modules, module, &pointers->entries[i].functions);
+		struct functions *functions = &pointers->entries[i].functions;
+		done = functions_load(image, modules, module, functions);
 		pointers->entries[i].head_end = head_end(image, module);
+		count += functions->frames.count + functions->go.count;
+		if (count <= FUNCTIONS_MAX)
+			continue;
+		count -= functions->frames.count + functions->go.count;
+		functions_deinit(functions);
 	}
 	if (!done) {
 		pointers_destroy(pointers);
