@@ -55,13 +55,22 @@ counts() {
 }
 
 @test "types: memory, reads, threads" {
-	# Objects that point into a file, with headers as malloc has them, among numbers and zeros.
-	mkcore types 'notes => [{ name => "CORE", type => 0x46494c45,
-		desc => pack("Q<5", 1, 4096, 0x555500400000, 0x555500404000, 0) . "/srv/app\0" }], segments => [
-		{ vaddr => 0x555500400000, flags => 4, words => [(0) x 2048] },
-		{ vaddr => 0x555510000000, flags => 6, words => [(map { (0, 0x31, 0x555500402100 + 16 * ($_ % 3), $_, 0x555500402200, 0) } 1 .. 9000), 0, 0x1001, (0) x 510] }]'
+	# Objects that point to functions of a library, with headers as malloc has them, among numbers and zeros.
+	local name offsets
+	"${CC:-cc}" -O1 -shared -nostdlib -Wl,-z,noseparate-code -o lib.so -x c - < <(
+		for name in one two three; do echo "int $name(int n) { return n + __LINE__; }"; done) || skip "no linker for this"
+	offsets=$(nm lib.so | sed -n 's/^\([0-9a-f]*\) T .*/0x\1,/p')
+	head -c 4096 lib.so >page
+	mkcore types "my \$page = do { local (@ARGV, \$/) = 'page'; <> }; my @functions = ($offsets);
+		machine => $(od -An -tu2 -j18 -N2 lib.so), notes => [{ name => 'CORE', type => 0x46494c45,
+		desc => pack('Q<5', 1, 4096, 0x555500400000, 0x555500401000, 0) . \"/srv/app\0\" }], segments => [
+		{ vaddr => 0x555500400000, flags => 5, bytes => \$page },
+		{ vaddr => 0x555510000000, flags => 6, words => [
+			(map { (0, 0x31, 0x555500400000 + \$functions[\$_ % 3], \$_, 0, 0) } 1 .. 9000), 0, 0x1001, (0) x 510] }]"
+	# A library that there was no memory for has no rows.
+	each 'TOPLEAK --types -m 16M -j 2 -o csv types' 'grep -v ,app,' alloc:12
 	each 'TOPLEAK --types -m 16M -j 2 -o csv types' cat \
-		alloc:12 pread:5 pread:4 pread:short getrandom:38 pthread_create:11
+		pread:5 pread:4 pread:short getrandom:38 pthread_create:11
 	topleak -0 --types -o csv types
 	contains "$output" "app,3000,48,header"
 }

@@ -104,8 +104,14 @@ static inline struct classes classes_of(const unsigned char *bytes)
 uint64_t chars_mask(
 	const unsigned char *bytes, size_t index, size_t size, uint64_t *starts, uint64_t *latin1)
 {
-	const struct classes classes = classes_of(bytes + index);
+	struct classes classes = classes_of(bytes + index);
 	const uint64_t ends = UINT64_C(1) << 63;
+	// What is behind the end, nobody has set.
+	const uint64_t inside =
+		size - index < 64 ? (UINT64_C(1) << (size - index)) - 1 : UINT64_MAX;
+	classes.plain &= inside;
+	classes.high &= inside;
+	classes.continues &= inside;
 	uint64_t mask = classes.plain;
 	*starts = mask;
 	*latin1 = 0;
