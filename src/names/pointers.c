@@ -451,8 +451,8 @@ static uint64_t head_end(const struct image *image, const struct module *module)
 	return module->bias + min_u64(ret, segment->address + segment->file_size);
 }
 
-// Functions whose beginnings are kept, of all modules: 32 MiB. Of a module whose functions do not fit
-// nothing is known.
+// Functions whose beginnings are kept, of all modules: 32 MiB. Of a module whose functions do not
+// fit nothing is known.
 #define FUNCTIONS_MAX ((size_t)2 << 20)
 
 bool pointers_create(const struct image *image, const struct modules *modules, struct error *err,
